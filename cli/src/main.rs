@@ -1,0 +1,2 @@
+//! The `maitred` command line.
+fn main() {}

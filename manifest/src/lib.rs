@@ -1,0 +1,1 @@
+//! Reads manifests as kubectl does, with places.

@@ -1,0 +1,2 @@
+//! Developer verbs: everything that CI does, anybody can run.
+fn main() {}
