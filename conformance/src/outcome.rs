@@ -24,12 +24,22 @@ pub struct Outcome {
 
 impl Outcome {
     /// Counts one case; records a mismatch unless `expected == got`.
-    pub fn check<T: PartialEq + std::fmt::Debug>(&mut self, case: impl FnOnce() -> String, expected: &T, got: &T) {
+    pub fn check<T: PartialEq + std::fmt::Debug>(
+        &mut self,
+        case: impl FnOnce() -> String,
+        expected: &T,
+        got: &T,
+    ) {
         self.verdict(expected == got, case, || (format!("{expected:?}"), format!("{got:?}")));
     }
 
     /// Counts one case with a verdict of the caller's own; `detail` gives (expected, got).
-    pub fn verdict(&mut self, ok: bool, case: impl FnOnce() -> String, detail: impl FnOnce() -> (String, String)) {
+    pub fn verdict(
+        &mut self,
+        ok: bool,
+        case: impl FnOnce() -> String,
+        detail: impl FnOnce() -> (String, String),
+    ) {
         self.total += 1;
         if ok {
             self.passed += 1;

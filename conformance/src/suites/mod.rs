@@ -1,1 +1,97 @@
-//! One module a vector file (or family of files). Each exports `run(&Path) -> anyhow::Result<Outcome>`.
+//! Which file is run by which suite.
+//!
+//! A suite is `run(path) -> Result<Outcome>`: it reads one file and answers each of its cases through maitred's public
+//! API. A file that cannot be read, or of which a line makes no sense, is an error, never a skip.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::outcome::Outcome;
+
+/// A kind of file that is known.
+pub struct Suite {
+    /// File name; one `*` stands for any text.
+    pattern: &'static str,
+    /// Runs one file.
+    pub run: fn(&Path) -> Result<Outcome>,
+    /// The files that a run reads besides.
+    pub inputs: fn(&Path) -> Vec<PathBuf>,
+}
+
+const fn suite(pattern: &'static str, run: fn(&Path) -> Result<Outcome>) -> Suite {
+    Suite { pattern, run, inputs: |_| Vec::new() }
+}
+
+/// Every kind of file, in no order that matters: no two patterns match the same name.
+static SUITES: &[Suite] = &[
+    suite("bootstrap.json", missing),
+    suite("bootstrap.jsonl", missing),
+    suite("concalloc.jsonl", missing),
+    suite("dealer.jsonl", missing),
+    suite("dropped.jsonl", missing),
+    suite("flowhash.jsonl", missing),
+    suite("integrator.jsonl", missing),
+    suite("limits.json", missing),
+    suite("limits.jsonl", missing),
+    suite("match.jsonl", missing),
+    suite("queueset.jsonl", missing),
+    suite("seatdemand.jsonl", missing),
+    suite("validate.jsonl", missing),
+    suite("validation-*.jsonl", missing),
+    suite("watchcount.jsonl", missing),
+    suite("workestimate.jsonl", missing),
+    suite("expected.jsonl", missing),
+    Suite { pattern: "*-expected.json", run: missing, inputs: recording_inputs },
+];
+
+/// The suite that runs `path`, going by its name.
+pub fn of(path: &Path) -> Option<&'static Suite> {
+    let name = path.file_name()?.to_str()?;
+    SUITES.iter().find(|suite| matches(suite.pattern, name))
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((head, tail)) => {
+            name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
+        }
+    }
+}
+
+/// Stands where a suite is still to be written, so that the file counts as failed.
+fn missing(_: &Path) -> Result<Outcome> {
+    bail!("no suite runs this file yet")
+}
+
+/// The log and the objects of the audit recording whose counts `path` tells.
+fn recording_inputs(path: &Path) -> Vec<PathBuf> {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix("-expected.json")) else {
+        return Vec::new();
+    };
+    [".jsonl.gz", ".jsonl", "-objects.yaml"]
+        .map(|suffix| path.with_file_name(format!("{name}{suffix}")))
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        assert!(matches("validation-*.jsonl", "validation-v1.jsonl"));
+        assert!(!matches("validation-*.jsonl", "validation-v1.json"));
+        assert!(!matches("*-expected.json", "expected.json"));
+        assert!(!matches("limits.json", "limits.jsonl"));
+    }
+
+    #[test]
+    fn no_name_has_two_suites() {
+        for suite in SUITES {
+            let name = suite.pattern.replace('*', "x");
+            assert_eq!(SUITES.iter().filter(|other| matches(other.pattern, &name)).count(), 1, "{name}");
+        }
+    }
+}
