@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// A data line with its number in the file (the first line is 1).
@@ -60,6 +61,18 @@ pub fn with_header(path: &Path) -> Result<(Value, Vec<Line>)> {
         bail!("{}: holds a header and no data", path.display());
     }
     Ok((header, all))
+}
+
+/// The data lines of a golden vector file as values of a type, with their line numbers.
+///
+/// As [`with_header`]; a line that is not of the type is an error that names file and line.
+pub fn data<T: DeserializeOwned>(path: &Path) -> Result<Vec<(usize, T)>> {
+    let (_, lines) = with_header(path)?;
+    let typed = |Line { number, value }| {
+        let value = serde_json::from_value(value).with_context(|| format!("{}:{number}", path.display()))?;
+        Ok((number, value))
+    };
+    lines.into_iter().map(typed).collect()
 }
 
 /// A whole JSON file.

@@ -7,6 +7,7 @@ pub mod borrow;
 pub mod classify;
 pub mod error;
 pub mod estimate;
+pub mod fidelity;
 pub mod flow;
 pub mod level;
 pub mod policy;

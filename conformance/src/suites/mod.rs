@@ -9,6 +9,10 @@ use anyhow::{Result, bail};
 
 use crate::outcome::Outcome;
 
+mod concalloc;
+mod integrator;
+mod seatdemand;
+
 /// A kind of file that is known.
 pub struct Suite {
     /// File name; one `*` stands for any text.
@@ -27,16 +31,16 @@ const fn suite(pattern: &'static str, run: fn(&Path) -> Result<Outcome>) -> Suit
 static SUITES: &[Suite] = &[
     suite("bootstrap.json", missing),
     suite("bootstrap.jsonl", missing),
-    suite("concalloc.jsonl", missing),
+    suite("concalloc.jsonl", concalloc::run),
     suite("dealer.jsonl", missing),
     suite("dropped.jsonl", missing),
     suite("flowhash.jsonl", missing),
-    suite("integrator.jsonl", missing),
+    suite("integrator.jsonl", integrator::run),
     suite("limits.json", missing),
     suite("limits.jsonl", missing),
     suite("match.jsonl", missing),
     suite("queueset.jsonl", missing),
-    suite("seatdemand.jsonl", missing),
+    suite("seatdemand.jsonl", seatdemand::run),
     suite("validate.jsonl", missing),
     suite("validation-*.jsonl", missing),
     suite("watchcount.jsonl", missing),
