@@ -487,9 +487,9 @@ impl Model {
         Outcome::Run
     }
 
+    /// A refused request leaves nothing behind but the counts, and moves the look of the next one on.
     fn admit_through_queue(&mut self, id: u64, mut request: Request, place: usize, longest: u32) -> Outcome {
         if self.is_full(place, longest) {
-            self.not_before_arrival(place);
             self.totals.rejected += 1;
             return Outcome::QueueFull;
         }
