@@ -11,6 +11,8 @@ use crate::outcome::Outcome;
 
 mod concalloc;
 mod integrator;
+mod limits;
+mod limits_corpus;
 mod seatdemand;
 
 /// A kind of file that is known.
@@ -36,8 +38,8 @@ static SUITES: &[Suite] = &[
     suite("dropped.jsonl", missing),
     suite("flowhash.jsonl", missing),
     suite("integrator.jsonl", integrator::run),
-    suite("limits.json", missing),
-    suite("limits.jsonl", missing),
+    Suite { pattern: "limits.json", run: limits_corpus::run, inputs: limits_corpus::inputs },
+    suite("limits.jsonl", limits::run),
     suite("match.jsonl", missing),
     suite("queueset.jsonl", missing),
     suite("seatdemand.jsonl", seatdemand::run),
