@@ -10,10 +10,13 @@ use anyhow::{Result, bail};
 use crate::outcome::Outcome;
 
 mod concalloc;
+mod dropped;
 mod integrator;
 mod limits;
 mod limits_corpus;
 mod seatdemand;
+mod watchcount;
+mod workestimate;
 
 /// A kind of file that is known.
 pub struct Suite {
@@ -35,7 +38,7 @@ static SUITES: &[Suite] = &[
     suite("bootstrap.jsonl", missing),
     suite("concalloc.jsonl", concalloc::run),
     suite("dealer.jsonl", missing),
-    suite("dropped.jsonl", missing),
+    suite("dropped.jsonl", dropped::run),
     suite("flowhash.jsonl", missing),
     suite("integrator.jsonl", integrator::run),
     Suite { pattern: "limits.json", run: limits_corpus::run, inputs: limits_corpus::inputs },
@@ -45,8 +48,8 @@ static SUITES: &[Suite] = &[
     suite("seatdemand.jsonl", seatdemand::run),
     suite("validate.jsonl", missing),
     suite("validation-*.jsonl", missing),
-    suite("watchcount.jsonl", missing),
-    suite("workestimate.jsonl", missing),
+    suite("watchcount.jsonl", watchcount::run),
+    suite("workestimate.jsonl", workestimate::run),
     suite("expected.jsonl", missing),
     Suite { pattern: "*-expected.json", run: missing, inputs: recording_inputs },
 ];
