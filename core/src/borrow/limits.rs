@@ -11,6 +11,7 @@ use super::{
     demand::{PeriodDemand, SeatDemandStats},
 };
 use crate::{
+    api::v1,
     fidelity::Fidelity,
     shuffle::{Deck, DeckError},
 };
@@ -19,6 +20,9 @@ use crate::{
 pub const EXEMPT: &str = "exempt";
 /// Name of the level for requests that no schema matches. Always there.
 pub const CATCH_ALL: &str = "catch-all";
+
+/// `nominalConcurrencyShares` of a limited level that does not say.
+const DEFAULT_SHARES: i32 = 30;
 
 /// Part of its nominal limit that one request may take by estimate.
 const MAX_SEATS_PART: f64 = 0.15;
@@ -54,6 +58,39 @@ impl LevelSpec {
         }
     }
 
+    /// What an object says. Absent fields have their defaults, and numbers that validation refuses count as 0.
+    pub fn from_object(object: &v1::PriorityLevelConfiguration) -> Result<LevelSpec, Refusal> {
+        let number = |number: i32| u32::try_from(number).unwrap_or(0);
+        let common = |shares: i32, lendable: Option<i32>| LevelSpec {
+            name: object.metadata.name.as_str().into(),
+            exempt: false,
+            shares: number(shares),
+            lendable_percent: number(lendable.unwrap_or(0)),
+            borrowing_limit_percent: None,
+            queuing: None,
+        };
+        let spec = &object.spec;
+        match (&*spec.type_, &spec.limited, &spec.exempt) {
+            ("Exempt", None, Some(exempt)) => {
+                let shares = exempt.nominal_concurrency_shares.unwrap_or(0);
+                Ok(LevelSpec { exempt: true, ..common(shares, exempt.lendable_percent) })
+            }
+            ("Limited", Some(limited), None) => {
+                let response = &limited.limit_response;
+                if (response.type_ == "Reject") != response.queuing.is_none() {
+                    return Err(Refusal::BrokenUnion);
+                }
+                let shares = limited.nominal_concurrency_shares.unwrap_or(DEFAULT_SHARES);
+                Ok(LevelSpec {
+                    borrowing_limit_percent: limited.borrowing_limit_percent.map(number),
+                    queuing: response.queuing.as_ref().map(|q| (number(q.queues), number(q.hand_size))),
+                    ..common(shares, limited.lendable_percent)
+                })
+            }
+            _ => Err(Refusal::BrokenUnion),
+        }
+    }
+
     fn check(&self) -> Result<(), Refusal> {
         if self.exempt != (&*self.name == EXEMPT) {
             return Err(Refusal::ExemptByNameOnly);
@@ -72,6 +109,8 @@ pub enum Refusal {
     Deck(DeckError),
     /// The level named `exempt`, and no other, is exempt.
     ExemptByNameOnly,
+    /// `type` and the fields that go with it disagree.
+    BrokenUnion,
 }
 
 impl fmt::Display for Refusal {
@@ -81,6 +120,7 @@ impl fmt::Display for Refusal {
             Refusal::ExemptByNameOnly => {
                 write!(f, "the level named \"exempt\", and no other, must be exempt")
             }
+            Refusal::BrokenUnion => write!(f, "type and the fields that are set disagree"),
         }
     }
 }
