@@ -1,2 +1,93 @@
-//! The `maitred` command line.
-fn main() {}
+//! The `maitred` command line: one file a verb.
+
+#[allow(dead_code)]
+mod output;
+mod shuffle;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use output::{Format, Printer};
+
+/// Says what Kubernetes API Priority and Fairness objects do to requests.
+#[derive(Debug, Parser)]
+#[command(name = "maitred", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+struct Cli {
+    /// How results are printed. `json` and `yaml` are stable and documented in docs/output.md.
+    #[arg(long, short, global = true, value_enum, default_value_t = Format::Table)]
+    output: Format,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  fine
+  1  findings: faults, differences, and what else the verb was asked to look for
+  2  usage, or input that could not be read
+
+Files are YAML or JSON, read as kubectl reads them; `-` stands for standard input, a directory for all .yaml, .yml and
+.json files below it.";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Shuffle(shuffle::Args),
+    /// Prints a script that completes the arguments of this command in a shell.
+    #[command(long_about = "Prints a script that completes the arguments of this command in a shell.\n\n\
+        Bash: source <(maitred completions bash)")]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Prints the manual page, for `man -l -`.
+    Man,
+}
+
+/// What a verb that ran to its end found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code)]
+pub enum Verdict {
+    /// Nothing to complain of.
+    Fine,
+    /// Something that the caller wants to know by the exit code.
+    Findings,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(Verdict::Fine) => ExitCode::SUCCESS,
+        Ok(Verdict::Findings) => ExitCode::from(1),
+        // Whoever read our output has seen enough, as `head` does.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            anstream::eprintln!("{}error:{:#} {error:#}", output::BAD, output::BAD);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<Verdict> {
+    let mut printer = Printer::new(cli.output);
+    match cli.verb {
+        Verb::Shuffle(args) => shuffle::run(&args, &mut printer),
+        Verb::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "maitred", &mut script);
+            printer.raw(&script)
+        }
+        Verb::Man => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            printer.raw(&page)
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    })
+}

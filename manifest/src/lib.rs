@@ -25,8 +25,10 @@ mod scalar;
 mod source;
 mod split;
 mod tree;
+mod write;
 
 pub use build::Remark;
 pub use document::{Document, Item, read_str};
 pub use source::{MAX_FILE, Manifest, Unreadable, read_bytes};
 pub use tree::Mark;
+pub use write::to_yaml;
