@@ -319,6 +319,23 @@ fn a_clock_that_steps_back_stands_still() {
     });
 }
 
+#[test]
+fn bounds_that_tie_are_visited_in_the_order_of_the_reference() {
+    // Here the targets of tied bounds cancel to a millionth of their size; the exact answer is not the recorded one.
+    let parts = [
+        (0.0, 10218.0, 0.0),
+        (0.0, 37779.0, 5582.0),
+        (0.0, 10218.0, 0.0),
+        (0.0, 10218.0, 0.0),
+        (0.0, 37779.0, 5582.0),
+        (0.0, 23104.0, 1384.6584100470075),
+        (0.0, 13299.0, 24700.866213482357),
+        (29182.0, 78999.0, 29182.0),
+    ]
+    .map(|(lower, upper, target)| Part { lower, upper, target });
+    assert_eq!(allocate(203_588, &parts).unwrap().proportion, 4_209_333.359593369);
+}
+
 // The table of differences.
 
 #[test]

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use super::order;
+
 /// Targets below this count as this: with a target of 0 nothing could be in proportion to it.
 const MIN_TARGET: f64 = 0.001;
 /// Sums of bounds this close to the required sum are taken to equal it.
@@ -149,7 +151,7 @@ pub fn allocate(sum: i64, parts: &[Part]) -> Result<Allocation, AllocationError>
     let proportion = if last_leaving <= unbound && unbound <= first_reaching {
         unbound
     } else {
-        turns.sort_by(|a, b| a.at.total_cmp(&b.at));
+        order::sort(&mut turns, |turn| turn.at);
         rise(required, lower_sum, first_leaving, &turns)?
     };
     let amounts = parts
@@ -166,8 +168,8 @@ fn rise(required: f64, mut sum: f64, start: f64, turns: &[Turn]) -> Result<f64, 
     let (mut growing_target, mut growing) = (0.0, 0);
     let mut next = 0;
     while sum < required {
-        // All turns at this proportion bear on what follows it; they have to be summed in ascending order, late
-        // ones last, for the doubles to cancel as they do in the reference.
+        // All turns at this proportion bear on what follows it; they are summed one by one in their order, for the
+        // doubles to cancel as they do in the reference.
         while turns.get(next).is_some_and(|turn| turn.at <= proportion) {
             growing_target += turns[next].target;
             growing += turns[next].count;

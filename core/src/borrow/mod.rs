@@ -9,6 +9,7 @@
 mod allocate;
 mod demand;
 mod limits;
+mod order;
 
 pub use allocate::{Allocation, AllocationError, Part, allocate};
 pub use demand::{Integrator, Moments, PeriodDemand, SeatDemandStats};
