@@ -316,6 +316,15 @@ fn a_clock_near_zero_delays_the_first_doubling() {
 }
 
 #[test]
+fn refusals_of_long_ago_are_forgotten() {
+    let level = RetryAfter::new();
+    for second in [100, 164] {
+        refuse(&level, second, 2);
+        assert_eq!(refuse(&level, second + 1, 1), 1, "{second}");
+    }
+}
+
+#[test]
 fn a_clock_that_steps_back_counts_as_the_latest_second() {
     let level = RetryAfter::new();
     refuse(&level, 100, 1);

@@ -4,7 +4,11 @@
 //! wanted since ([`Limits::adjust`]), and reads the answers. [`divide`] is the rule inside, on plain figures.
 //! Sources of the rules: `vectors/limits.jsonl` and `corpus/limits.json`.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use super::{
     allocate::{Allocation, AllocationError, Part, allocate},
@@ -375,6 +379,7 @@ impl Limits {
 
     fn bound(&mut self, server_limit: u32, added: &[Arc<str>]) {
         self.server_limit = server_limit;
+        let added: BTreeSet<&Arc<str>> = added.iter().collect();
         let all_shares = self.levels.values().map(|level| u64::from(level.spec.shares)).sum();
         for (name, level) in &mut self.levels {
             let lendable = level.bound(server_limit, all_shares);
