@@ -9,12 +9,16 @@ use anyhow::{Result, bail};
 
 use crate::outcome::Outcome;
 
+mod bootstrap;
+mod bootstrap_corpus;
 mod concalloc;
 mod dropped;
 mod integrator;
 mod limits;
 mod limits_corpus;
 mod seatdemand;
+mod validate;
+mod validation;
 mod watchcount;
 mod workestimate;
 
@@ -34,8 +38,8 @@ const fn suite(pattern: &'static str, run: fn(&Path) -> Result<Outcome>) -> Suit
 
 /// Every kind of file, in no order that matters: no two patterns match the same name.
 static SUITES: &[Suite] = &[
-    suite("bootstrap.json", missing),
-    suite("bootstrap.jsonl", missing),
+    suite("bootstrap.json", bootstrap_corpus::run),
+    suite("bootstrap.jsonl", bootstrap::run),
     suite("concalloc.jsonl", concalloc::run),
     suite("dealer.jsonl", missing),
     suite("dropped.jsonl", dropped::run),
@@ -46,8 +50,8 @@ static SUITES: &[Suite] = &[
     suite("match.jsonl", missing),
     suite("queueset.jsonl", missing),
     suite("seatdemand.jsonl", seatdemand::run),
-    suite("validate.jsonl", missing),
-    suite("validation-*.jsonl", missing),
+    suite("validate.jsonl", validate::run),
+    suite("validation-*.jsonl", validation::run),
     suite("watchcount.jsonl", watchcount::run),
     suite("workestimate.jsonl", workestimate::run),
     suite("expected.jsonl", missing),

@@ -268,9 +268,15 @@ fn text(value: &Value, pointer: &str) -> String {
 
 /// Kind and version of an object, with a fault for each that is not known.
 fn identify(value: &Value, options: DecodeOptions, at: &mut Cursor) -> (Option<Kind>, Option<Version>) {
-    let Some(map) = value.as_object() else {
-        at.mismatch::<()>(value, "must be an object");
-        return (None, None);
+    let empty = Map::new();
+    let map = match value {
+        Value::Object(map) => map,
+        // As everywhere, the same as absent.
+        Value::Null => &empty,
+        other => {
+            at.mismatch::<()>(other, "must be an object");
+            return (None, None);
+        }
     };
     let mut read = |key| map.get(key).map(|value| at.field::<String>(key, value)).unwrap_or_default();
     let (api_version, kind) = (read("apiVersion"), read("kind"));
