@@ -58,7 +58,11 @@ fn a_selective_list_from_the_store_loads_half_of_all_at_least() {
 
 #[test]
 fn a_list_of_a_single_object_is_narrow() {
-    assert_eq!(list(Request { name: "x", ..LIST }, "continue=t", objects(40)), 1);
+    let single = Request { name: "x", ..LIST };
+    assert_eq!(list(single, "continue=t", objects(40)), 1);
+    assert_eq!(list(single, "continue=t", ObjectStats::Known { count: 0, average_bytes: 300_000 }), 3);
+    assert_eq!(list(single, "continue=t", ObjectStats::Known { count: 0, average_bytes: 0 }), 1);
+    assert_eq!(list(single, "continue=t", ObjectStats::Known { count: 9, average_bytes: 0 }), 15);
 }
 
 #[test]

@@ -91,7 +91,8 @@ pub(super) fn seats(
         return estimator.minimum_seats;
     }
     let (count, average) = match objects(request) {
-        ObjectStats::Known { count, average_bytes: 0 } => (count, LARGEST_OBJECT),
+        // The size of objects of which there are none is not worth a guess.
+        ObjectStats::Known { count, average_bytes: 0 } if count > 0 => (count, LARGEST_OBJECT),
         ObjectStats::Known { count, average_bytes } => (count, average_bytes),
         ObjectStats::Stale | ObjectStats::Failed => (COUNTLESS, LARGEST_OBJECT),
         // Most likely another server keeps these objects and does the work.
@@ -116,8 +117,6 @@ pub(super) fn seats(
                 () if options.selective && !from_cache => limited.max(count / 2),
                 () => limited,
             };
-            // Nothing is known of the size of objects of which there are none.
-            let average = if count == 0 { 0 } else { average };
             let bytes = objects.saturating_mul(average);
             let bytes = if from_cache { bytes.min(MOST_BYTES_FROM_CACHE) } else { bytes };
             bytes.div_ceil(BYTES_PER_SEAT)
