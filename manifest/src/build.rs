@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use granit_parser::{
     ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput, StructureStyle, options,
 };
+use maitred::error::FaultKind;
 use serde_json::Value;
 
 use crate::scalar::{self, Tag};
@@ -25,8 +26,23 @@ pub(crate) const MAX_ALIASED: usize = 250_000;
 pub struct Remark {
     /// Where.
     pub at: Mark,
+    /// JSON field path within the object; empty where it is not about a field.
+    pub path: String,
+    /// What sort of fault it is to a reader who tolerates nothing.
+    pub kind: FaultKind,
     /// What is the matter and what to do about it.
     pub message: String,
+}
+
+impl Remark {
+    /// About text that cannot be read.
+    pub(crate) fn syntax(at: Mark, message: impl Into<String>) -> Remark {
+        Remark::new(FaultKind::Syntax, at, message)
+    }
+
+    pub(crate) fn new(kind: FaultKind, at: Mark, message: impl Into<String>) -> Remark {
+        Remark { at, path: String::new(), kind, message: message.into() }
+    }
 }
 
 /// What a document's text holds.
@@ -107,7 +123,7 @@ impl<'a> Builder<'a> {
                 (Event::DocumentStart(..), span) => {
                     let message =
                         "what follows `...` is ignored by kubectl: put `---` on a line of its own".to_owned();
-                    self.remarks.push(Remark { at: self.mark(span), message });
+                    self.remarks.push(Remark::syntax(self.mark(span), message));
                     return Ok(Some(root));
                 }
                 (Event::StreamEnd, _) => return Ok(Some(root)),
@@ -137,7 +153,7 @@ impl<'a> Builder<'a> {
         if before.ends_with('*') || self.text.get(at..).is_some_and(|rest| rest.starts_with('*')) {
             message.push_str(" (an asterisk must be quoted: '*')");
         }
-        Remark { at: self.at(error.marker().line(), error.marker().col()), message }
+        Remark::syntax(self.at(error.marker().line(), error.marker().col()), message)
     }
 
     fn at(&self, line: usize, column: usize) -> Mark {
@@ -154,7 +170,7 @@ impl<'a> Builder<'a> {
     /// Builds the node that `event` begins, `depth` collections down.
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<(Node, Extent), Remark> {
         let at = self.mark(span);
-        let fail = |message: String| Remark { at, message };
+        let fail = |message: String| Remark::syntax(at, message);
         self.nodes += 1;
         if self.nodes > MAX_NODES {
             return Err(fail(format!("the document has more than {MAX_NODES} values: split the file")));
@@ -206,16 +222,13 @@ impl<'a> Builder<'a> {
 
     fn alias(&mut self, anchor: usize, at: Mark, depth: usize) -> Result<(Node, Extent), Remark> {
         let Some((_, extent)) = self.anchors.get(&anchor) else {
-            return Err(Remark {
-                at,
-                message: "an anchor's value must not contain the anchor itself".to_owned(),
-            });
+            return Err(Remark::syntax(at, "an anchor's value must not contain the anchor itself"));
         };
         let extent = *extent;
         if depth + extent.depth > MAX_DEPTH {
             let message =
                 format!("with this alias, lists and mappings are nested more than {MAX_DEPTH} deep");
-            return Err(Remark { at, message });
+            return Err(Remark::syntax(at, message));
         }
         self.spend(extent.nodes, at)?;
         let (node, _) = &self.anchors[&anchor];
@@ -227,7 +240,7 @@ impl<'a> Builder<'a> {
         if self.aliased > MAX_ALIASED {
             let message =
                 format!("anchors and aliases blow the document up by more than {MAX_ALIASED} values");
-            return Err(Remark { at, message });
+            return Err(Remark::syntax(at, message));
         }
         Ok(())
     }
@@ -267,22 +280,21 @@ impl<'a> Builder<'a> {
                 self.merge(&mut entries, key.at, value)?;
                 continue;
             }
-            let name = scalar::key(&key.to_value())
-                .map_err(|message| Remark { at: key.at, message: message.to_owned() })?;
+            let name = scalar::key(&key.to_value()).map_err(|message| Remark::syntax(key.at, message))?;
             if let Some(surprise) = &key.surprise {
                 let message = format!("{}; the key is read as \"{name}\"", surprise.explain());
-                self.remarks.push(Remark { at: key.at, message });
+                self.remarks.push(Remark::new(FaultKind::Invalid, key.at, message));
             }
             if let Some(first) = entries.put(Entry { key: name.clone(), at: key.at, value, merged: false }) {
                 let message =
                     format!("\"{name}\" is given twice, first in line {}: the last one counts", first.line);
-                self.remarks.push(Remark { at: key.at, message });
+                self.remarks.push(Remark::new(FaultKind::DuplicateField, key.at, message));
             }
         }
     }
 
     fn merge(&mut self, entries: &mut Entries, at: Mark, value: Node) -> Result<(), Remark> {
-        let refused = || Remark { at, message: "`<<` takes a mapping or a list of mappings".to_owned() };
+        let refused = || Remark::syntax(at, "`<<` takes a mapping or a list of mappings");
         let sources = match value.data {
             Data::Mapping(source) => vec![source],
             // Earlier ones take precedence: put them last.
@@ -300,7 +312,7 @@ impl<'a> Builder<'a> {
             let key = entry.key.clone();
             if entries.put(Entry { merged: true, ..entry }).is_some() {
                 let message = format!("`<<` overrides the \"{key}\" that stands before it: put `<<` first");
-                self.remarks.push(Remark { at, message });
+                self.remarks.push(Remark::new(FaultKind::DuplicateField, at, message));
             }
         }
         Ok(())
@@ -321,7 +333,7 @@ impl<'a> Builder<'a> {
         }
         let message =
             "a key must end in the line that it begins in: is a bracket or a comma missing before it?";
-        Err(Remark { at: self.mark(span), message: message.to_owned() })
+        Err(Remark::syntax(self.mark(span), message))
     }
 
     /// Refuses tabs that indent. Within brackets and within text of several lines they are harmless.
@@ -337,7 +349,7 @@ impl<'a> Builder<'a> {
             let blanks = line.len() - line.trim_start_matches(' ').len();
             if line[blanks..].starts_with('\t') && number > allowed_to {
                 let message = "kubectl takes no tab here: indent with spaces".to_owned();
-                return Err(Remark { at: self.at(number, blanks), message });
+                return Err(Remark::syntax(self.at(number, blanks), message));
             }
         }
         Ok(())
@@ -355,7 +367,8 @@ impl<'a> Builder<'a> {
                     "kubectl takes the character U+{:04X} for a line break: remove it",
                     u32::from(character)
                 );
-                self.remarks.push(Remark { at: self.at(index + 1, column), message });
+                let at = self.at(index + 1, column);
+                self.remarks.push(Remark::syntax(at, message));
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use maitred::error::FaultKind;
 use serde_json::Value;
 
 use crate::build::{self, Built, Remark};
@@ -61,7 +62,7 @@ pub fn read_str(name: &str, text: &str) -> Vec<Document> {
         };
         if documents.len() == MAX_DOCUMENTS {
             let message = format!("the file has more than {MAX_DOCUMENTS} documents: split it");
-            document.problems.push(Remark { at: piece.start, message });
+            document.problems.push(Remark::syntax(piece.start, message));
             documents.push(document);
             break;
         }
@@ -108,6 +109,7 @@ impl Document {
             owner.map_or(&mut self.warnings, |item| &mut item.warnings).push(remark);
         }
         for item in &mut self.items {
+            name_paths(&item.node, &mut String::new(), &mut item.warnings);
             item.warnings.sort_by_key(|remark| remark.at);
         }
     }
@@ -130,9 +132,7 @@ impl Document {
                 }
             }
             Data::Scalar(Value::Null) => {}
-            _ => self
-                .problems
-                .push(Remark { at: items.at, message: "`items` must be a list of objects".to_owned() }),
+            _ => self.problems.push(Remark::syntax(items.at, "`items` must be a list of objects")),
         }
     }
 
@@ -153,7 +153,7 @@ struct Inherited {
 
 impl Item {
     fn new(node: Node, inherited: &Inherited) -> Result<Item, Remark> {
-        let fail = |at, message: &str| Err(Remark { at, message: message.to_owned() });
+        let fail = |at, message: &str| Err(Remark::syntax(at, message));
         if !matches!(node.data, Data::Mapping(_)) {
             let got = match &node.data {
                 Data::Sequence(_) => "a list",
@@ -200,7 +200,7 @@ impl Item {
             fields.insert("kind".to_owned(), kind.as_str().into());
         }
         let mut warnings = Vec::new();
-        surprises(&node, &mut warnings);
+        surprises(&node, &mut String::new(), &mut warnings);
         Ok(Item { value, api_version, kind, name, warnings, node })
     }
 
@@ -226,14 +226,26 @@ impl Item {
 
 /// Warns of numbers in unusual notation. Words that are booleans are left to the decoder: where a boolean is wanted
 /// they are right, and elsewhere they are a fault.
-fn surprises(node: &Node, warnings: &mut Vec<Remark>) {
+fn surprises(node: &Node, path: &mut String, warnings: &mut Vec<Remark>) {
     match node.surprise.as_deref() {
         None | Some(Surprise::Word(_)) => {}
-        Some(surprise) => warnings.push(Remark { at: node.at, message: surprise.explain() }),
+        Some(surprise) => {
+            let remark = Remark::new(FaultKind::Invalid, node.at, surprise.explain());
+            warnings.push(Remark { path: path.clone(), ..remark });
+        }
     }
-    match &node.data {
-        Data::Scalar(_) => {}
-        Data::Sequence(items) => items.iter().for_each(|item| surprises(item, warnings)),
-        Data::Mapping(entries) => entries.iter().for_each(|entry| surprises(&entry.value, warnings)),
+    node.each_member(path, |_, member, path| surprises(member, path, warnings));
+}
+
+/// Finds the paths of remarks that were made before there were paths. They stand at keys.
+fn name_paths(node: &Node, path: &mut String, remarks: &mut [Remark]) {
+    if remarks.is_empty() {
+        return;
     }
+    node.each_member(path, |key, member, path| {
+        for remark in remarks.iter_mut().filter(|remark| key == Some(remark.at)) {
+            remark.path.clone_from(path);
+        }
+        name_paths(member, path, remarks);
+    });
 }

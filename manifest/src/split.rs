@@ -50,12 +50,12 @@ fn yaml<'a>(text: &'a str, start: Mark, pieces: &mut Vec<Piece<'a>>) {
             piece.text = &text[from..offset];
             pieces.push(piece);
             let behind = behind.trim();
-            let separator = (!behind.is_empty() && !behind.starts_with('#')).then(|| Remark {
-                at: here,
-                message: format!(
-                    "only a comment may stand behind `---`, not `{}`: put it on the next line",
-                    shorten(behind)
-                ),
+            let separator = (!behind.is_empty() && !behind.starts_with('#')).then(|| {
+                let shown = shorten(behind);
+                Remark::syntax(
+                    here,
+                    format!("only a comment may stand behind `---`, not `{shown}`: put it on the next line"),
+                )
             });
             from = offset + line.len();
             piece = Piece { text: "", start: advance(here, line), notation: Notation::Yaml, separator };

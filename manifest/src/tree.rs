@@ -1,5 +1,7 @@
 //! A document as a tree in which every key and value knows its place.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 
 use crate::scalar::Surprise;
@@ -48,6 +50,37 @@ impl Node {
                     map.insert(entry.key.clone(), entry.value.to_value());
                 }
                 Value::Object(map)
+            }
+        }
+    }
+
+    /// Calls `visit` for every member with the place of its key, where it has one, and its field path.
+    pub(crate) fn each_member(
+        &self,
+        path: &mut String,
+        mut visit: impl FnMut(Option<Mark>, &Node, &mut String),
+    ) {
+        let length = path.len();
+        match &self.data {
+            Data::Scalar(_) => {}
+            Data::Sequence(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    let _ = write!(path, "[{index}]");
+                    visit(None, item, path);
+                    path.truncate(length);
+                }
+            }
+            Data::Mapping(entries) => {
+                for entry in entries {
+                    if entry.key.contains(['.', '[']) {
+                        let _ = write!(path, "[{}]", entry.key);
+                    } else {
+                        path.push_str(if length == 0 { "" } else { "." });
+                        path.push_str(&entry.key);
+                    }
+                    visit(Some(entry.at), &entry.value, path);
+                    path.truncate(length);
+                }
             }
         }
     }
