@@ -109,8 +109,8 @@ impl Document {
             owner.map_or(&mut self.warnings, |item| &mut item.warnings).push(remark);
         }
         for item in &mut self.items {
-            name_paths(&item.node, &mut String::new(), &mut item.warnings);
             item.warnings.sort_by_key(|remark| remark.at);
+            name_paths(&item.node, &mut String::new(), &mut item.warnings);
         }
     }
 
@@ -237,14 +237,17 @@ fn surprises(node: &Node, path: &mut String, warnings: &mut Vec<Remark>) {
     node.each_member(path, |_, member, path| surprises(member, path, warnings));
 }
 
-/// Finds the paths of remarks that were made before there were paths. They stand at keys.
+/// Finds the paths of remarks, sorted by their places, that were made before there were paths. They stand at keys.
 fn name_paths(node: &Node, path: &mut String, remarks: &mut [Remark]) {
     if remarks.is_empty() {
         return;
     }
     node.each_member(path, |key, member, path| {
-        for remark in remarks.iter_mut().filter(|remark| key == Some(remark.at)) {
-            remark.path.clone_from(path);
+        if let Some(key) = key {
+            let first = remarks.partition_point(|remark| remark.at < key);
+            for remark in remarks[first..].iter_mut().take_while(|remark| remark.at == key) {
+                remark.path.clone_from(path);
+            }
         }
         name_paths(member, path, remarks);
     });

@@ -21,6 +21,7 @@
 
 mod build;
 mod document;
+mod objects;
 mod scalar;
 mod source;
 mod split;
@@ -29,6 +30,7 @@ mod write;
 
 pub use build::Remark;
 pub use document::{Document, Item, read_str};
+pub use objects::{Content, Entry, Strictness, duplicates, objects};
 pub use source::{MAX_FILE, Manifest, Unreadable, read_bytes};
 pub use tree::Mark;
 pub use write::to_yaml;
