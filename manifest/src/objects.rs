@@ -40,7 +40,7 @@ pub enum Content {
     /// An object of flow control, with defaults. It may have faults all the same, and must not be used then.
     Object {
         /// In hub form.
-        object: Object,
+        object: Box<Object>,
         /// The version that it was written in.
         version: Version,
     },
@@ -126,7 +126,7 @@ impl Document {
                     let detail = "these kinds have no namespace: kubectl drops it, delete the line";
                     entry.warnings.push(Fault::new(FaultKind::Forbidden, "metadata.namespace", detail));
                 }
-                Content::Object { object, version }
+                Content::Object { object: Box::new(object), version }
             }
             _ => Content::Unreadable,
         };
@@ -170,7 +170,7 @@ pub fn objects(entries: &[Entry]) -> Result<Objects, Vec<Fault>> {
         return Err(faults);
     }
     let object = |entry: &Entry| match &entry.content {
-        Content::Object { object, .. } => Some(object.clone()),
+        Content::Object { object, .. } => Some(Object::clone(object)),
         _ => None,
     };
     Ok(entries.iter().filter_map(object).collect())

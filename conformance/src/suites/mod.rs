@@ -20,6 +20,7 @@ mod seatdemand;
 mod validate;
 mod validation;
 mod watchcount;
+mod wild;
 mod workestimate;
 
 /// A kind of file that is known.
@@ -54,7 +55,7 @@ static SUITES: &[Suite] = &[
     suite("validation-*.jsonl", validation::run),
     suite("watchcount.jsonl", watchcount::run),
     suite("workestimate.jsonl", workestimate::run),
-    suite("expected.jsonl", missing),
+    Suite { pattern: "expected.jsonl", run: wild::run, inputs: wild::inputs },
     Suite { pattern: "*-expected.json", run: missing, inputs: recording_inputs },
 ];
 
