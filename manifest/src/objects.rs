@@ -6,7 +6,7 @@ use maitred::error::{Fault, FaultKind, Location, ObjectRef};
 
 use crate::build::Remark;
 use crate::document::{Document, Item};
-use crate::source::Manifest;
+use crate::source::{Manifest, Unreadable};
 use crate::tree::Mark;
 
 /// How files are read.
@@ -20,7 +20,7 @@ pub enum Strictness {
 }
 
 /// An object in a file and what a server would make of it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Entry {
     /// Kind and name, as far as they are told.
     pub object: ObjectRef,
@@ -32,10 +32,12 @@ pub struct Entry {
     pub faults: Vec<Fault>,
     /// What is legal but may not be meant, as faults that nobody has to act on; in order of their places.
     pub warnings: Vec<Fault>,
+    /// As it was written; `None` where that could not be told.
+    item: Option<Item>,
 }
 
 /// What an entry is.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Content {
     /// An object of flow control, with defaults. It may have faults all the same, and must not be used then.
     Object {
@@ -58,19 +60,46 @@ impl Entry {
     pub fn accepted(&self) -> bool {
         self.faults.is_empty() && matches!(self.content, Content::Object { .. })
     }
+
+    /// The object, if the entry is one; with or without faults.
+    pub fn decoded(&self) -> Option<&Object> {
+        match &self.content {
+            Content::Object { object, .. } => Some(object),
+            _ => None,
+        }
+    }
+
+    /// Where the field at `path` is written; the nearest parent that is where the field itself is not.
+    pub fn place_of(&self, path: &str) -> Location {
+        match &self.item {
+            Some(item) => {
+                let Mark { line, column } = item.place_of(path);
+                Location { line, column, ..self.at.clone() }
+            }
+            None => self.at.clone(),
+        }
+    }
+
+    /// A fault of this object, with its place.
+    pub fn fault(&self, kind: FaultKind, path: &str, detail: impl Into<String>) -> Fault {
+        let fault = Fault::new(kind, path, detail);
+        Fault { object: Some(self.object.clone()), at: Some(self.place_of(path)), ..fault }
+    }
 }
 
 impl Manifest {
-    /// Every object in the files, decoded and checked one by one.
-    pub fn entries(&self, strictness: Strictness) -> Vec<Entry> {
-        self.documents.iter().flat_map(|document| document.entries(strictness)).collect()
+    /// Every object in the files, decoded and checked one by one, and what could not be read at all.
+    pub fn into_entries(self, strictness: Strictness) -> (Vec<Entry>, Vec<Unreadable>) {
+        let documents = self.documents.into_iter();
+        (documents.flat_map(|document| document.into_entries(strictness)).collect(), self.unreadable)
     }
 }
 
 impl Document {
     /// Every object in the document, decoded and checked; then what could not be read.
-    pub fn entries(&self, strictness: Strictness) -> Vec<Entry> {
-        let mut entries: Vec<_> = self.items.iter().map(|item| self.entry(item, strictness)).collect();
+    pub fn into_entries(mut self, strictness: Strictness) -> Vec<Entry> {
+        let items = std::mem::take(&mut self.items);
+        let mut entries: Vec<_> = items.into_iter().map(|item| self.entry(item, strictness)).collect();
         entries.extend(self.problems.iter().map(|problem| {
             let at = self.location(problem.at);
             Entry {
@@ -79,6 +108,7 @@ impl Document {
                 content: Content::Unreadable,
                 faults: vec![Fault { at: Some(at), ..Fault::new(problem.kind, "", &problem.message) }],
                 warnings: Vec::new(),
+                item: None,
             }
         }));
         // A warning that belongs to no object goes with the first.
@@ -102,7 +132,7 @@ impl Document {
         }
     }
 
-    fn entry(&self, item: &Item, strictness: Strictness) -> Entry {
+    fn entry(&self, item: Item, strictness: Strictness) -> Entry {
         let object = ObjectRef { kind: item.kind.clone(), name: item.name.clone() };
         let mut entry = Entry {
             at: self.location(item.start()),
@@ -110,10 +140,12 @@ impl Document {
             faults: Vec::new(),
             warnings: Vec::new(),
             object,
+            item: None,
         };
         // The kind alone makes it ours, too: a wrong group is a likely mistake, a foreign FlowSchema is not likely.
         let group = item.api_version.split_once('/').map_or("", |(group, _)| group);
         if group != GROUP && Kind::from_name(&item.kind).is_none() {
+            entry.item = Some(item);
             return entry;
         }
         // kubectl rewrites whole floats on their way to the server.
@@ -142,6 +174,7 @@ impl Document {
         }
         entry.warnings.extend(item.warnings.iter().map(|remark| self.fault(remark, &entry.object)));
         entry.faults = faults;
+        entry.item = Some(item);
         entry.settle(strictness);
         entry
     }
@@ -169,23 +202,18 @@ pub fn objects(entries: &[Entry]) -> Result<Objects, Vec<Fault>> {
     if !faults.is_empty() {
         return Err(faults);
     }
-    let object = |entry: &Entry| match &entry.content {
-        Content::Object { object, .. } => Some(Object::clone(object)),
-        _ => None,
-    };
-    Ok(entries.iter().filter_map(object).collect())
+    Ok(entries.iter().filter_map(Entry::decoded).cloned().collect())
 }
 
 /// A fault for each object that was given before. (kubectl would write one over the other.)
 pub fn duplicates(entries: &[Entry]) -> Vec<Fault> {
     let mut seen = std::collections::HashMap::new();
     let mut faults = Vec::new();
-    for entry in entries.iter().filter(|entry| matches!(entry.content, Content::Object { .. })) {
+    for entry in entries.iter().filter(|entry| entry.decoded().is_some()) {
         if let Some(first) = seen.insert(&entry.object, &entry.at) {
             let detail = format!("this object is also in {first}: the later one would be written over it");
-            let fault = Fault::new(FaultKind::Duplicate, "metadata.name", detail)
-                .with_value(entry.object.name.as_str());
-            faults.push(Fault { object: Some(entry.object.clone()), at: Some(entry.at.clone()), ..fault });
+            let fault = entry.fault(FaultKind::Duplicate, "metadata.name", detail);
+            faults.push(fault.with_value(entry.object.name.as_str()));
         }
     }
     faults

@@ -10,7 +10,7 @@ spec:
 ";
 
 fn entries_with(text: &str, strictness: Strictness) -> Vec<Entry> {
-    read_str("f.yaml", text).iter().flat_map(|document| document.entries(strictness)).collect()
+    read_str("f.yaml", text).into_iter().flat_map(|document| document.into_entries(strictness)).collect()
 }
 
 fn entries(text: &str) -> Vec<Entry> {
@@ -110,7 +110,7 @@ fn an_object_given_twice_is_a_fault_of_the_set() {
     assert_eq!(
         shown(&duplicates(&entries)),
         [
-            "f.yaml:7:1 metadata.name: Duplicate value: \"s\": this object is also in f.yaml:1:1: the later one would be written over it"
+            "f.yaml:9:12 metadata.name: Duplicate value: \"s\": this object is also in f.yaml:1:1: the later one would be written over it"
         ]
     );
     assert!(objects(&entries).is_err());

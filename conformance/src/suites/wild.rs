@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use maitred::api::{Version, encode};
 use maitred::error::FaultKind;
-use maitred_manifest::{Content, Entry, Manifest, Strictness};
+use maitred_manifest::{Entry, Manifest, Strictness};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -74,8 +74,9 @@ fn cases(path: &Path) -> Result<Vec<(usize, Case)>> {
 
 fn entries(path: &Path) -> Result<Vec<Entry>> {
     let manifest = Manifest::read(&[path], &mut std::io::empty());
-    ensure!(manifest.unreadable.is_empty(), "{}: {}", path.display(), manifest.unreadable[0].message);
-    Ok(manifest.entries(Strictness::Warn))
+    let (entries, unreadable) = manifest.into_entries(Strictness::Warn);
+    ensure!(unreadable.is_empty(), "{}: {}", path.display(), unreadable[0].message);
+    Ok(entries)
 }
 
 /// What the line tells, in the form that [`got`] answers in.
@@ -97,10 +98,7 @@ fn expected(case: &Case) -> Value {
 
 /// What we make of the object, as far as the line tells.
 fn got(entry: &Entry, case: &Case) -> Value {
-    let object = match &entry.content {
-        Content::Object { object, .. } => Some(object),
-        _ => None,
-    };
+    let object = entry.decoded();
     let spec = object.map(|object| encode(object, Version::V1)["spec"].take());
     let wrong_type = entry.faults.iter().any(|fault| fault.kind == FaultKind::TypeInvalid);
     // kubectl looks at nothing but the kind and its version.
