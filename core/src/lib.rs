@@ -5,6 +5,7 @@
 pub mod api;
 pub mod borrow;
 pub mod classify;
+mod counters;
 pub mod error;
 pub mod estimate;
 pub mod fidelity;
@@ -15,3 +16,4 @@ pub mod shuffle;
 pub mod sync;
 pub mod ticket;
 pub mod time;
+pub mod wait;

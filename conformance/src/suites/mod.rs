@@ -16,6 +16,7 @@ mod dropped;
 mod integrator;
 mod limits;
 mod limits_corpus;
+mod queueset;
 mod seatdemand;
 mod validate;
 mod validation;
@@ -49,7 +50,7 @@ static SUITES: &[Suite] = &[
     Suite { pattern: "limits.json", run: limits_corpus::run, inputs: limits_corpus::inputs },
     suite("limits.jsonl", limits::run),
     suite("match.jsonl", missing),
-    suite("queueset.jsonl", missing),
+    suite("queueset.jsonl", queueset::run),
     suite("seatdemand.jsonl", seatdemand::run),
     suite("validate.jsonl", validate::run),
     suite("validation-*.jsonl", validation::run),

@@ -1,0 +1,205 @@
+//! Making a level, and giving it new numbers while it works.
+
+use std::sync::Arc;
+
+use crossbeam_utils::CachePadded;
+
+use super::context::{Arena, Context};
+use super::queue::Segments;
+use super::record::{GROUP, Group, Header, OutOfCells, Queue};
+use super::rules::set_discipline;
+use super::word::{self, CellRef};
+use super::{Config, Discipline, Level, Shape};
+use crate::fidelity::Fidelity;
+use crate::sync::{
+    AtomicU64,
+    Ordering::Relaxed,
+};
+
+impl Level {
+    /// A level at rest, at time 0. Allocates; fails if the arena has no cells left for its queues.
+    ///
+    /// `id` must be unique among the levels of the arena. `tick`: how many nanoseconds the level's clock may lag while
+    /// nobody waits. 0 makes every decision exact; 1000 saves most decisions the write of a shared line, and moves the
+    /// order of service by no more than that time.
+    pub fn new(
+        arena: &Arc<Arena>,
+        id: u32,
+        config: Config,
+        fidelity: Fidelity,
+        tick: u64,
+    ) -> Result<Level, OutOfCells> {
+        let mut h = Header { limit: config.limit, last: 1, ..Header::default() };
+        set_discipline(&mut h, config.discipline);
+        (h.live, h.slots) = (h.desired, h.desired);
+        let (wide, _) = arena.cells.take(2, 0)?;
+        let (queues, groups) = match cells_for(arena, 0, h.slots.max(1)) {
+            Ok(words) => words,
+            Err(e) => {
+                arena.cells.give(wide, []);
+                return Err(e);
+            }
+        };
+        arena.cells.put_header(wide[0], &h);
+        arena.cells.put_clock(wide[1], &h.clock);
+        let level = Level {
+            word: CachePadded::new(AtomicU64::new(word::version(0))),
+            clock: CachePadded::new(AtomicU64::new(wide[1].bits())),
+            header: CachePadded::new(AtomicU64::new(wide[0].bits())),
+            shape: AtomicU64::new(Shape::new(0, 0, false).follow(&h).0),
+            queues: Segments::new(queues),
+            groups: Segments::new(groups),
+            arena: arena.clone(),
+            id,
+            exempt: config.discipline == Discipline::Exempt,
+            fidelity,
+            tick,
+            never_packed: false,
+        };
+        Ok(level)
+    }
+
+    /// The same level, with a step for every event, so that each has a version: for models and replays.
+    pub fn always_by_steps(mut self) -> Self {
+        self.never_packed = true;
+        self
+    }
+
+    /// The same level, with another progress meter R to begin with: for tests of its wrap.
+    pub fn starting_at_r(self, cx: &mut Context, r: u64) -> Self {
+        self.step(cx, |tx| {
+            tx.h.clock.r = r;
+            Ok(())
+        });
+        self
+    }
+
+    /// New numbers, at `now`. Nothing in flight is dropped. Queues grow at once, at the end; surplus ones go as their
+    /// last request does.
+    ///
+    /// Allocates when there are more queues than ever. One call at a time a level; any number of other calls beside it.
+    /// On an error nothing has changed.
+    pub fn configure(&self, cx: &mut Context, config: &Config, now: u64) -> Result<(), OutOfCells> {
+        self.close_gaps(cx);
+        loop {
+            let slots = self.look(cx, |tx| Ok(slots_for(&tx.h, config)));
+            self.make_slots(slots)?;
+            self.revive(cx, slots);
+            let done = self.step(cx, |tx| {
+                // A queue may have gone meanwhile.
+                let enough = slots_for(&tx.h, config) <= slots;
+                if enough {
+                    tx.configure(now, config)?;
+                }
+                Ok(enough)
+            });
+            if done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes words for slots below `slots`, each pointing to the record of a queue that nobody has used.
+    fn make_slots(&self, slots: u32) -> Result<(), OutOfCells> {
+        while (self.queues.len() as u32) < slots {
+            let len = self.queues.len() as u32;
+            let (queues, groups) = cells_for(&self.arena, len, 2 * len)?;
+            let more_groups = (2 * len).div_ceil(GROUP) > self.groups.len() as u32;
+            let (mut queues, mut groups) = (Some(queues), Some(groups));
+            self.queues.grow(2 * len as usize, |_| queues.take().expect("it doubles once"));
+            if more_groups {
+                let n = self.groups.len() * 2;
+                self.groups.grow(n, |_| groups.take().expect("it doubles once"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Slots that lie past those in use, but were used and removed before: they start anew.
+    fn revive(&self, cx: &mut Context, end: u32) {
+        while self.step(cx, |tx| {
+            let (start, live) = (tx.h.slots, tx.h.live);
+            tx.h.slots = end.max(start);
+            let mut left = 0;
+            for slot in start..end {
+                if !tx.peek(slot)?.is_live() {
+                    if left == 4 {
+                        left += 1;
+                        break;
+                    }
+                    left += 1;
+                    let q = tx.queue(slot)?;
+                    *q = Queue { removals: q.removals.wrapping_add(1), ..Queue::default() };
+                }
+            }
+            (tx.h.slots, tx.h.live) = (start, live);
+            Ok(left > 4)
+        }) {}
+    }
+
+    /// While nothing is active all queues are alike: those past a gap move into it. And slots at the end whose queues
+    /// are gone are given up. So a level that is resized for ever does not grow for ever.
+    fn close_gaps(&self, cx: &mut Context) {
+        while self.step(cx, |tx| {
+            if tx.h.live == tx.h.slots {
+                return Ok(false);
+            }
+            let end = tx.last_live_below(tx.h.slots).map_or(0, |slot| slot + 1);
+            // From here the scan for the next queue would begin: just after the last queue there is.
+            tx.h.last = tx.h.last.min(end);
+            tx.h.slots = end;
+            if tx.h.live == tx.h.slots || tx.h.active > 0 || tx.h.in_use > 0 {
+                return Ok(false);
+            }
+            let mut gap = 0;
+            while tx.peek(gap)?.is_live() {
+                gap += 1;
+            }
+            tx.h.last = tx.last_live_below(tx.h.last).map_or(0, |slot| if slot > gap { slot } else { slot + 1 });
+            for slot in [gap, end - 1] {
+                let q = tx.queue(slot)?;
+                *q = Queue { removals: q.removals.wrapping_add(1), ..Queue::default() };
+            }
+            Ok(true)
+        }) {}
+    }
+}
+
+/// Slots in use once the level has the queues that a configuration wants.
+fn slots_for(h: &Header, config: &Config) -> u32 {
+    let mut then = *h;
+    set_discipline(&mut then, config.discipline);
+    h.slots + then.desired.saturating_sub(h.live)
+}
+
+type Words = Box<[AtomicU64]>;
+
+/// Words for slots `from..to` (and the groups that begin there), their number a power of two where they are the first.
+fn cells_for(arena: &Arena, from: u32, to: u32) -> Result<(Words, Words), OutOfCells> {
+    let first = from == 0;
+    let round = |n: u32| if first { n.next_power_of_two() } else { n };
+    let queues = round(to - from);
+    let groups = if first { queues.div_ceil(GROUP) } else { (from + queues).div_ceil(GROUP) - from.div_ceil(GROUP) };
+    let (_, narrow) = arena.cells.take(0, (queues + groups) as usize)?;
+    let (q, g) = narrow.split_at(queues as usize);
+    // A cell of a level that is gone holds old words.
+    for cell in q {
+        arena.cells.put_queue(*cell, &Queue::default());
+    }
+    for cell in g {
+        arena.cells.put_group(*cell, &Group::default());
+    }
+    let words = |cells: &[CellRef]| cells.iter().map(|c| AtomicU64::new(c.bits())).collect();
+    Ok((words(q), words(g)))
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        let narrow = (0..self.queues.len() as u32)
+            .map(|i| self.queues.get(i))
+            .chain((0..self.groups.len() as u32).map(|i| self.groups.get(i)))
+            .map(|w| CellRef::from_bits(w.load(Relaxed)));
+        let wide = [&*self.header, &*self.clock].map(|w| CellRef::from_bits(w.load(Relaxed)));
+        self.arena.cells.give(wide, narrow.collect::<Vec<_>>());
+    }
+}

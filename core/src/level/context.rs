@@ -1,0 +1,178 @@
+//! What levels share (the arena), and what a thread brings along (its context).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrayvec::ArrayVec;
+
+use super::EVENTS;
+use super::operation::Descriptor;
+use super::record::{Cells, OutOfCells};
+use super::transaction::{MAX_QUEUES, Scratch};
+use super::word::{CellRef, MAX_SLOTS};
+use crate::counters::Counters;
+use crate::sync::{Ordering::Acquire, zeroed_slice};
+use crate::ticket::{Slab, TicketId};
+
+/// Free places that a thread keeps at hand, so that admitting and finishing touch no common stock.
+const TICKET_CACHE: usize = 16;
+
+/// Sizes of an [`Arena`]. All of it is reserved at once; the system backs only what has been used.
+#[derive(Debug, Clone, Copy)]
+pub struct ArenaSize {
+    /// Requests that may wait, run or linger at the same time; 128 bytes each. At most 2^24 − 1.
+    pub tickets: usize,
+    /// Queues of all levels together; some 72 bytes each. At most about 3.9 million.
+    pub queues: usize,
+    /// Levels at the same time.
+    pub levels: usize,
+    /// Threads at the same time; about 2 KiB each. At most 4096.
+    pub threads: usize,
+}
+
+impl Default for ArenaSize {
+    fn default() -> Self {
+        ArenaSize { tickets: 1 << 17, queues: 1 << 18, levels: 1 << 12, threads: 1 << 10 }
+    }
+}
+
+/// The memory that all levels of an engine share: cells, tickets, descriptors. Fixed when it is made.
+pub struct Arena {
+    pub(crate) cells: Cells,
+    pub(crate) tickets: Slab,
+    pub(super) descriptors: Box<[Descriptor]>,
+    /// A row a level.
+    pub(super) counters: Counters<EVENTS>,
+    slots: Mutex<Slots>,
+}
+
+#[derive(Default)]
+struct Slots {
+    free: Vec<u32>,
+    fresh: u32,
+}
+
+impl Arena {
+    /// Reserves memory of the given sizes. Allocates.
+    pub fn new(size: ArenaSize) -> Arc<Arena> {
+        let threads = size.threads.clamp(1, MAX_SLOTS);
+        // A group cell for each sixteen queues, some more for levels whose last group is not full, and the spares.
+        let narrow = size.queues + size.queues / 16 + size.levels + threads * 2 * MAX_QUEUES;
+        Arc::new(Arena {
+            cells: Cells::new(2 * size.levels + 2 * threads, narrow),
+            tickets: Slab::new(size.tickets),
+            descriptors: zeroed_slice(threads),
+            counters: Counters::new(size.levels, threads),
+            slots: Mutex::default(),
+        })
+    }
+
+    /// Bytes of address space reserved.
+    pub fn bytes(&self) -> usize {
+        self.cells.bytes() + self.tickets.bytes() + size_of_val(&*self.descriptors)
+    }
+
+    /// Requests that may wait, run or linger at the same time.
+    pub fn ticket_capacity(&self) -> usize {
+        self.tickets.capacity()
+    }
+
+    fn take_slot(&self) -> Option<u32> {
+        let mut s = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = s.free.pop() {
+            return Some(slot);
+        }
+        ((s.fresh as usize) < self.descriptors.len()).then(|| {
+            s.fresh += 1;
+            s.fresh - 1
+        })
+    }
+
+    fn give_slot(&self, slot: u32) {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).free.push(slot);
+    }
+}
+
+/// The cells of this thread that no word points to.
+pub(super) struct Spares {
+    pub(super) header: CellRef,
+    pub(super) clock: CellRef,
+    pub(super) queues: [CellRef; MAX_QUEUES],
+    pub(super) groups: [CellRef; MAX_QUEUES],
+}
+
+/// A thread's part of the machinery: its spare cells, its descriptor, its scratch space and some free tickets.
+///
+/// Made once a thread (this allocates and takes a short lock), given back when dropped. A thread that dies without
+/// that loses its context and nothing else.
+pub struct Context {
+    pub(super) arena: Arc<Arena>,
+    pub(super) slot: u32,
+    pub(super) sequence: u64,
+    pub(super) spares: Spares,
+    pub(super) scratch: Box<Scratch>,
+    tickets: ArrayVec<u32, TICKET_CACHE>,
+    /// If set, the tickets that this context's calls granted, in order: for tests, replays and simulations (it may
+    /// allocate). Whoever reads it clears it.
+    pub granted: Option<Vec<TicketId>>,
+}
+
+impl Context {
+    /// A context for one thread. Fails if the arena's threads or cells are all taken.
+    pub fn new(arena: &Arc<Arena>) -> Result<Context, OutOfCells> {
+        let none = OutOfCells { wanted: 1, left: 0 };
+        let slot = arena.take_slot().ok_or(none)?;
+        let (wide, narrow) = match arena.cells.take(2, 2 * MAX_QUEUES) {
+            Ok(cells) => cells,
+            Err(e) => {
+                arena.give_slot(slot);
+                return Err(e);
+            }
+        };
+        arena.counters.enlist(slot);
+        Ok(Context {
+            arena: arena.clone(),
+            slot,
+            // The slot's last user may have left its number there.
+            sequence: arena.descriptors[slot as usize].status.load(Acquire) >> 2,
+            spares: Spares {
+                header: wide[0],
+                clock: wide[1],
+                queues: std::array::from_fn(|i| narrow[i]),
+                groups: std::array::from_fn(|i| narrow[MAX_QUEUES + i]),
+            },
+            scratch: Box::default(),
+            tickets: ArrayVec::new(),
+            granted: None,
+        })
+    }
+
+    #[inline]
+    pub(super) fn take_ticket(&mut self) -> Option<u32> {
+        self.tickets.pop().or_else(|| self.arena.tickets.take())
+    }
+
+    #[inline]
+    pub(super) fn give_ticket(&mut self, index: u32) {
+        if let Err(full) = self.tickets.try_push(index) {
+            self.arena.tickets.give(full.element());
+        }
+    }
+
+    #[inline]
+    pub(super) fn note_grant(&mut self, ticket: TicketId) {
+        if let Some(granted) = &mut self.granted {
+            granted.push(ticket);
+        }
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        for index in self.tickets.drain(..) {
+            self.arena.tickets.give(index);
+        }
+        let s = &self.spares;
+        self.arena.cells.give([s.header, s.clock], s.queues.into_iter().chain(s.groups));
+        self.arena.give_slot(self.slot);
+    }
+}

@@ -1,0 +1,5 @@
+//! Waiting for a grant.
+
+mod blocking;
+
+pub(crate) use blocking::Signal;
