@@ -1,8 +1,14 @@
 //! The `maitred` command line: one file a verb.
 
-#[allow(dead_code)]
+mod convert;
+mod cover;
+mod fidelity;
+mod input;
+mod limits;
+mod lint;
 mod output;
 mod shuffle;
+mod validate;
 
 use std::io;
 use std::process::ExitCode;
@@ -33,7 +39,10 @@ Files are YAML or JSON, read as kubectl reads them; `-` stands for standard inpu
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    Validate(validate::Args),
+    Limits(limits::Args),
     Shuffle(shuffle::Args),
+    Convert(convert::Args),
     /// Prints a script that completes the arguments of this command in a shell.
     #[command(long_about = "Prints a script that completes the arguments of this command in a shell.\n\n\
         Bash: source <(maitred completions bash)")]
@@ -47,12 +56,13 @@ enum Verb {
 
 /// What a verb that ran to its end found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code)]
 pub enum Verdict {
     /// Nothing to complain of.
     Fine,
     /// Something that the caller wants to know by the exit code.
     Findings,
+    /// Some input could not be read; the rest was worked on.
+    Unreadable,
 }
 
 fn main() -> ExitCode {
@@ -60,6 +70,7 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::Findings) => ExitCode::from(1),
+        Ok(Verdict::Unreadable) => ExitCode::from(2),
         // Whoever read our output has seen enough, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -72,6 +83,9 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> anyhow::Result<Verdict> {
     let mut printer = Printer::new(cli.output);
     match cli.verb {
+        Verb::Validate(args) => validate::run(&args, &mut printer),
+        Verb::Limits(args) => limits::run(&args, &mut printer),
+        Verb::Convert(args) => convert::run(&args, &mut printer),
         Verb::Shuffle(args) => shuffle::run(&args, &mut printer),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

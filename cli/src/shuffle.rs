@@ -1,10 +1,14 @@
 //! `maitred shuffle`: what shuffle sharding with given numbers of queues and hand sizes is worth.
 
+use std::path::PathBuf;
+
 use anyhow::Context as _;
+use maitred::api::v1::PriorityLevelConfiguration;
 use maitred::shuffle::Deck;
 use serde::Serialize;
 
 use crate::Verdict;
+use crate::input::load;
 use crate::output::{Printer, table, write_table};
 
 /// Tells how likely it is that heavy flows share all queues of a light one.
@@ -14,7 +18,10 @@ use crate::output::{Printer, table, write_table};
 /// mouse and k elephants.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Queues of the level. Without it, the settings that the Kubernetes documentation tabulates.
+    /// Files with levels whose settings are to be looked at.
+    #[arg(value_name = "FILE", conflicts_with = "queues")]
+    files: Vec<PathBuf>,
+    /// Queues of the level. Without it and without files, the settings that the Kubernetes documentation tabulates.
     #[arg(long, requires = "hand_size")]
     queues: Option<u32>,
     /// Queues that a flow may use.
@@ -50,8 +57,8 @@ struct Setting {
     /// The level that has these settings, where they come from an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     priority_level: Option<String>,
-    queues: u32,
-    hand_size: u32,
+    queues: i64,
+    hand_size: i64,
     chances: Vec<Chance>,
 }
 
@@ -63,38 +70,45 @@ struct Chance {
 
 /// Runs the verb.
 pub fn run(args: &Args, printer: &mut Printer) -> anyhow::Result<Verdict> {
-    let chosen = args.queues.zip(args.hand_size).map(|(queues, hand_size)| vec![(hand_size, queues)]);
-    let settings = chosen.as_deref().unwrap_or(DOCUMENTED);
-    let settings: Vec<_> = settings
-        .iter()
-        .map(|&(hand_size, queues)| setting(None, queues, hand_size, &args.elephants))
-        .collect::<anyhow::Result<_>>()?;
-    let report = Report { settings };
+    let settings: Vec<_> = match args.queues.zip(args.hand_size) {
+        Some((queues, hand_size)) => vec![(None, i64::from(queues), i64::from(hand_size))],
+        None if args.files.is_empty() => {
+            DOCUMENTED.iter().map(|&(hand_size, queues)| (None, queues.into(), hand_size.into())).collect()
+        }
+        None => load(&args.files)?.priority_levels.iter().filter_map(of_level).collect(),
+    };
+    let setting = |(level, queues, hand_size)| setting(level, queues, hand_size, &args.elephants);
+    let report = Report { settings: settings.into_iter().map(setting).collect::<anyhow::Result<_>>()? };
+    let named = report.settings.iter().any(|setting| setting.priority_level.is_some());
     printer.print(&report, |out| {
         let titles = args
             .elephants
             .iter()
             .map(|count| format!(">{count} ELEPHANT{}", if *count == 1 { "" } else { "S" }));
-        let titles: Vec<_> = [">HAND SIZE", ">QUEUES"].into_iter().map(str::to_owned).chain(titles).collect();
+        let first =
+            ["LEVEL", ">HAND SIZE", ">QUEUES"].into_iter().skip(usize::from(!named)).map(str::to_owned);
+        let titles: Vec<_> = first.chain(titles).collect();
         let mut table = table(&titles.iter().map(String::as_str).collect::<Vec<_>>());
         for setting in &report.settings {
             let chances = setting.chances.iter().map(|chance| probability(chance.probability));
-            table.add_row(
-                [setting.hand_size, setting.queues]
-                    .map(|number| number.to_string())
-                    .into_iter()
-                    .chain(chances),
-            );
+            let numbers = [setting.hand_size, setting.queues].map(|number| number.to_string());
+            table.add_row(setting.priority_level.iter().cloned().chain(numbers).chain(chances));
         }
         write_table(out, &table)
     })?;
     Ok(Verdict::Fine)
 }
 
+/// Name, queues and hand size of a level that queues.
+fn of_level(level: &PriorityLevelConfiguration) -> Option<(Option<String>, i64, i64)> {
+    let queuing = level.spec.limited.as_ref()?.limit_response.queuing.as_ref()?;
+    Some((Some(level.metadata.name.clone()), queuing.queues.into(), queuing.hand_size.into()))
+}
+
 fn setting(
     priority_level: Option<String>,
-    queues: u32,
-    hand_size: u32,
+    queues: i64,
+    hand_size: i64,
     elephants: &[u32],
 ) -> anyhow::Result<Setting> {
     let deck = Deck::new(queues, hand_size)
