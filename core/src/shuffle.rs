@@ -6,7 +6,7 @@
 //! Everything is a pure function of its arguments. Source of the rules: `vectors/dealer.jsonl`; of the probabilities:
 //! the table of shuffle-sharding configurations in the Kubernetes documentation of API Priority and Fairness.
 
-use std::fmt;
+use std::{fmt, num::NonZeroU32};
 
 /// Largest deck that can be dealt from. (The validation of the API is tighter: 10 000 000 queues.)
 pub const MAX_DECK_SIZE: u32 = 1 << 26;
@@ -53,38 +53,45 @@ pub fn entropy_bits(deck_size: i64, hand_size: i64) -> Option<u32> {
     (deck_size > 0 && hand_size > 0).then(|| ((deck_size as f64).log2() * hand_size as f64).ceil() as u32)
 }
 
-/// One place of the deck: the number of cards left when it is dealt, with its reciprocal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Radix {
-    /// Cards left: 1 ..= 2^26.
-    divisor: u64,
-    /// floor((2^64 − 1) / divisor).
-    reciprocal: u64,
-}
+/// Deck size − 1 (26 bits) above hand size (4 bits, never 0): both in one word, so that a hand is 64 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sizes(NonZeroU32);
 
-impl Radix {
-    fn new(divisor: u64) -> Radix {
-        Radix { divisor, reciprocal: u64::MAX / divisor }
+impl Sizes {
+    const HAND_BITS: u32 = 4;
+
+    /// Both at least 1 and in range, as [`Deck::new`] has checked.
+    fn new(deck: u32, hand: u32) -> Sizes {
+        Sizes(NonZeroU32::new((deck - 1) << Sizes::HAND_BITS | hand).expect("a hand has a card"))
     }
 
-    /// (value / divisor, value % divisor), for every `value`, with a multiplication in place of the division.
-    #[inline]
-    fn div_rem(self, value: u64) -> (u64, u64) {
-        // 2^64 = reciprocal · divisor + e with 1 <= e <= divisor, so value · reciprocal / 2^64 falls short of
-        // value / divisor by value · e / (divisor · 2^64) < 1: its floor is the quotient or one less.
-        let quotient = ((u128::from(value) * u128::from(self.reciprocal)) >> 64) as u64;
-        let remainder = value - quotient * self.divisor;
-        let short = remainder >= self.divisor;
-        (quotient + u64::from(short), if short { remainder - self.divisor } else { remainder })
+    fn deck(self) -> u32 {
+        (self.0.get() >> Sizes::HAND_BITS) + 1
+    }
+
+    fn hand(self) -> u32 {
+        self.0.get() & ((1 << Sizes::HAND_BITS) - 1)
     }
 }
 
 /// The queues of a level as a deck of cards, ready to deal hands of one size without dividing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deck {
-    deck_size: u32,
-    hand_size: u8,
-    radixes: [Radix; MAX_HAND_SIZE],
+    sizes: Sizes,
+    /// floor((2^64 − 1) / n) for n = deck size, deck size − 1, … down to the last card of a hand.
+    reciprocals: [u64; MAX_HAND_SIZE],
+}
+
+/// (value / divisor, value % divisor), for every `value`, by the divisor's reciprocal, floor((2^64 − 1) / divisor).
+#[inline]
+fn div_rem(value: u64, divisor: u32, reciprocal: u64) -> (u64, u64) {
+    // 2^64 = reciprocal · divisor + e with 1 <= e <= divisor, so value · reciprocal / 2^64 falls short of
+    // value / divisor by value · e / (divisor · 2^64) < 1: its floor is the quotient or one less.
+    let quotient = ((u128::from(value) * u128::from(reciprocal)) >> 64) as u64;
+    let divisor = u64::from(divisor);
+    let remainder = value - quotient * divisor;
+    let short = remainder >= divisor;
+    (quotient + u64::from(short), if short { remainder - divisor } else { remainder })
 }
 
 impl Deck {
@@ -103,21 +110,22 @@ impl Deck {
         if bits > MAX_HASH_BITS {
             return Err(DeckError::TooManyBits(bits));
         }
-        let mut radixes = [Radix::default(); MAX_HAND_SIZE];
-        for (radix, dealt) in radixes.iter_mut().zip(0..hand_size) {
-            *radix = Radix::new((deck_size - dealt) as u64);
+        let (deck_size, hand_size) = (deck_size as u32, hand_size as u32);
+        let mut reciprocals = [0; MAX_HAND_SIZE];
+        for (reciprocal, dealt) in reciprocals.iter_mut().zip(0..hand_size) {
+            *reciprocal = u64::MAX / u64::from(deck_size - dealt);
         }
-        Ok(Deck { deck_size: deck_size as u32, hand_size: hand_size as u8, radixes })
+        Ok(Deck { sizes: Sizes::new(deck_size, hand_size), reciprocals })
     }
 
     /// Number of queues.
     pub fn deck_size(&self) -> u32 {
-        self.deck_size
+        self.sizes.deck()
     }
 
     /// Number of queues that one flow may use.
     pub fn hand_size(&self) -> u32 {
-        u32::from(self.hand_size)
+        self.sizes.hand()
     }
 
     /// The hand of the flow with this hash: `hand_size` different queues, in the order dealt.
@@ -127,9 +135,9 @@ impl Deck {
     pub fn deal(&self, hash: u64) -> Hand {
         let mut digits = [0u32; MAX_HAND_SIZE];
         let mut hash = hash;
-        let size = usize::from(self.hand_size);
-        for (digit, radix) in digits.iter_mut().zip(&self.radixes[..size]) {
-            let (quotient, remainder) = radix.div_rem(hash);
+        let (deck_size, size) = (self.deck_size(), self.hand_size() as usize);
+        for (dealt, (digit, &reciprocal)) in digits.iter_mut().zip(&self.reciprocals[..size]).enumerate() {
+            let (quotient, remainder) = div_rem(hash, deck_size - dealt as u32, reciprocal);
             (hash, *digit) = (quotient, remainder as u32);
         }
         let mut cards = [0u32; MAX_HAND_SIZE];
@@ -137,7 +145,7 @@ impl Deck {
             // The digit counts among the cards left; step past those that were dealt before, latest first.
             *card = digits[..i].iter().rev().fold(digits[i], |card, &digit| card + u32::from(card >= digit));
         }
-        Hand { cards, packed_size: (self.deck_size - 1) << Hand::SIZE_BITS | u32::from(self.hand_size) }
+        Hand { cards, sizes: self.sizes }
     }
 
     /// Chance that the hands of `elephants` other flows together hold every queue of one flow's hand, all hands
@@ -146,7 +154,7 @@ impl Deck {
     /// Exact up to the rounding of doubles (a sum of positive terms, no simulation and no cancellation). Takes time
     /// in proportion to elephants² · hand size³ at most; the documentation's tables go up to 16 elephants.
     pub fn chance_all_shared(&self, elephants: u32) -> f64 {
-        let (deck, hand) = (self.deck_size as usize, usize::from(self.hand_size));
+        let (deck, hand) = (self.deck_size() as usize, self.hand_size() as usize);
         // covered[m] is the chance that the elephants so far hold exactly m queues between them.
         let mut covered = vec![1.0];
         for _ in 0..elephants {
@@ -189,28 +197,39 @@ fn fresh_cards(deck: usize, hand: usize, held: usize) -> [f64; MAX_HAND_SIZE + 1
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Hand {
     cards: [u32; MAX_HAND_SIZE],
-    /// Deck size − 1 (26 bits) above hand size (4 bits): with both in one word a hand is 64 bytes.
-    packed_size: u32,
+    sizes: Sizes,
 }
 
-const _: () = assert!(size_of::<Hand>() == 64);
+const _: () = assert!(size_of::<Option<Hand>>() == 64);
 
 impl Hand {
-    const SIZE_BITS: u32 = 4;
-
     /// The queues, each below [`deck_size`](Hand::deck_size), all different.
     pub fn cards(&self) -> &[u32] {
-        &self.cards[..self.packed_size as usize & ((1 << Hand::SIZE_BITS) - 1)]
+        &self.cards[..self.hand_size() as usize]
     }
 
     /// Size of the deck that it was dealt from. A hand of another deck size must be dealt anew.
     pub fn deck_size(&self) -> u32 {
-        (self.packed_size >> Hand::SIZE_BITS) + 1
+        self.sizes.deck()
     }
 
     /// Number of cards.
     pub fn hand_size(&self) -> u32 {
-        self.cards().len() as u32
+        self.sizes.hand()
+    }
+
+    /// The hand as words, for places that hold nothing but atomic words.
+    pub(crate) fn to_words(self) -> [u64; 8] {
+        let all: [u32; 16] =
+            std::array::from_fn(|i| self.cards.get(i).copied().unwrap_or(self.sizes.0.get()));
+        std::array::from_fn(|i| u64::from(all[2 * i]) | u64::from(all[2 * i + 1]) << 32)
+    }
+
+    /// The hand that [`to_words`](Hand::to_words) gave as these words; none of words that it never gives.
+    pub(crate) fn from_words(words: [u64; 8]) -> Option<Hand> {
+        let all: [u32; 16] = std::array::from_fn(|i| (words[i / 2] >> (32 * (i % 2))) as u32);
+        let sizes = Sizes(NonZeroU32::new(all[MAX_HAND_SIZE])?);
+        Some(Hand { cards: std::array::from_fn(|i| all[i]), sizes })
     }
 }
 

@@ -12,10 +12,13 @@ use crate::outcome::Outcome;
 mod bootstrap;
 mod bootstrap_corpus;
 mod concalloc;
+mod dealer;
 mod dropped;
+mod flowhash;
 mod integrator;
 mod limits;
 mod limits_corpus;
+mod match_;
 mod queueset;
 mod seatdemand;
 mod validate;
@@ -43,13 +46,13 @@ static SUITES: &[Suite] = &[
     suite("bootstrap.json", bootstrap_corpus::run),
     suite("bootstrap.jsonl", bootstrap::run),
     suite("concalloc.jsonl", concalloc::run),
-    suite("dealer.jsonl", missing),
+    suite("dealer.jsonl", dealer::run),
     suite("dropped.jsonl", dropped::run),
-    suite("flowhash.jsonl", missing),
+    suite("flowhash.jsonl", flowhash::run),
     suite("integrator.jsonl", integrator::run),
     Suite { pattern: "limits.json", run: limits_corpus::run, inputs: limits_corpus::inputs },
     suite("limits.jsonl", limits::run),
-    suite("match.jsonl", missing),
+    suite("match.jsonl", match_::run),
     suite("queueset.jsonl", queueset::run),
     suite("seatdemand.jsonl", seatdemand::run),
     suite("validate.jsonl", validate::run),

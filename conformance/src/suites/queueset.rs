@@ -92,8 +92,8 @@ impl Story {
             Arena::new(ArenaSize { tickets: 1 << 14, queues: 1 << 14, levels: 1, threads: 1 });
         let mut cx = Context::new(&arena).map_err(|e| anyhow::anyhow!("{e:?}"))?;
         let config = config(&trace.cfg)?;
-        let mut level = Level::new(&arena, 0, config, Fidelity::Kubernetes, 0)
-            .map_err(|e| anyhow::anyhow!("{e:?}"))?;
+        let mut level =
+            Level::new(&arena, 0, config, Fidelity::Kubernetes, 0).map_err(|e| anyhow::anyhow!("{e:?}"))?;
         if let Some(r0) = &trace.r0 {
             level = level.starting_at_r(&mut cx, r0.parse()?);
         }
@@ -120,7 +120,8 @@ impl Story {
         let now = event["t"].as_u64().context("an event without a time")?;
         self.now = now;
         let id = event["id"].as_u64().context("an event without a request");
-        let ticket = event["id"].as_u64().context("an event without a request").and_then(|id| self.ticket(id));
+        let ticket =
+            event["id"].as_u64().context("an event without a request").and_then(|id| self.ticket(id));
         let due = self.timers.first_key_value().map(|(k, v)| (k.0, *v));
         if kind != "r" && kind != "k" && due.is_some_and(|(at, _)| at <= now) {
             out.push((format!("{kind} next"), format!("the release of {due:?} is due before")));
@@ -162,7 +163,12 @@ impl Story {
         let o = self.level.occupancy(&mut self.cx);
         let t = self.level.totals();
         let running = t.dispatched - t.finished;
-        compare(&mut out, "s", event["s"].clone(), json!([o.waiting, running, o.seats_in_use, o.seats_waiting]));
+        compare(
+            &mut out,
+            "s",
+            event["s"].clone(),
+            json!([o.waiting, running, o.seats_in_use, o.seats_waiting]),
+        );
         let r: u64 = event["R"].as_str().context("an event without R")?.parse()?;
         self.meter(&mut out, "R", r, o.r);
         Ok(out)
@@ -234,8 +240,12 @@ impl Story {
             if !self.epoch || q.running + q.waiting > 0 {
                 self.meter(out, &what, recorded_r, q.next_dispatch_r);
             }
-            let waiting: Vec<_> =
-                self.level.waiting_in(&mut self.cx, position).iter().map(|t| self.ids.get(t).copied()).collect();
+            let waiting: Vec<_> = self
+                .level
+                .waiting_in(&mut self.cx, position)
+                .iter()
+                .map(|t| self.ids.get(t).copied())
+                .collect();
             compare(out, &what, queue[1].clone(), json!(waiting));
             let own = || requests.iter().filter(|r| r.queue == Some(position));
             let mut running: Vec<_> = own()

@@ -11,10 +11,7 @@ use super::rules::set_discipline;
 use super::word::{self, CellRef};
 use super::{Config, Discipline, Level, Shape};
 use crate::fidelity::Fidelity;
-use crate::sync::{
-    AtomicU64,
-    Ordering::Relaxed,
-};
+use crate::sync::{AtomicU64, Ordering::Relaxed};
 
 impl Level {
     /// A level at rest, at time 0. Allocates; fails if the arena has no cells left for its queues.
@@ -155,7 +152,8 @@ impl Level {
             while tx.peek(gap)?.is_live() {
                 gap += 1;
             }
-            tx.h.last = tx.last_live_below(tx.h.last).map_or(0, |slot| if slot > gap { slot } else { slot + 1 });
+            tx.h.last =
+                tx.last_live_below(tx.h.last).map_or(0, |slot| if slot > gap { slot } else { slot + 1 });
             for slot in [gap, end - 1] {
                 let q = tx.queue(slot)?;
                 *q = Queue { removals: q.removals.wrapping_add(1), ..Queue::default() };
@@ -179,7 +177,8 @@ fn cells_for(arena: &Arena, from: u32, to: u32) -> Result<(Words, Words), OutOfC
     let first = from == 0;
     let round = |n: u32| if first { n.next_power_of_two() } else { n };
     let queues = round(to - from);
-    let groups = if first { queues.div_ceil(GROUP) } else { (from + queues).div_ceil(GROUP) - from.div_ceil(GROUP) };
+    let groups =
+        if first { queues.div_ceil(GROUP) } else { (from + queues).div_ceil(GROUP) - from.div_ceil(GROUP) };
     let (_, narrow) = arena.cells.take(0, (queues + groups) as usize)?;
     let (q, g) = narrow.split_at(queues as usize);
     // A cell of a level that is gone holds old words.

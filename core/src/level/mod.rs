@@ -185,7 +185,14 @@ impl Level {
     ///
     /// `hash` is its flow's, and `hand` what the deck for this level's number of queues deals for it; without a hand, or
     /// with one of another deck, it is dealt here. A width that is not valid is refused as [`Refusal::ConcurrencyLimit`].
-    pub fn arrive(&self, cx: &mut Context, hash: u64, hand: Option<&Hand>, width: Width, now: u64) -> Arrival {
+    pub fn arrive(
+        &self,
+        cx: &mut Context,
+        hash: u64,
+        hand: Option<&Hand>,
+        width: Width,
+        now: u64,
+    ) -> Arrival {
         let refused = |why| Arrival { outcome: Err(why), queue: None };
         if !width.is_valid() {
             return refused(Refusal::ConcurrencyLimit);
@@ -555,8 +562,7 @@ impl Level {
         self.arena.cells.put_queue(to, q);
         point!(QueueReady);
         // AcqRel: publishes the record.
-        let done =
-            self.queues.get(slot).compare_exchange(seen.bits(), to.bits(), AcqRel, Acquire).is_ok();
+        let done = self.queues.get(slot).compare_exchange(seen.bits(), to.bits(), AcqRel, Acquire).is_ok();
         if done {
             cx.spares.queues[0] = seen;
         }

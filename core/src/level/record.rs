@@ -243,7 +243,11 @@ impl Cells {
     }
 
     /// Takes cells out of the common stock: when a level or its queues are made, and once a thread. Allocates.
-    pub(crate) fn take(&self, wide: usize, narrow: usize) -> Result<(Vec<CellRef>, Vec<CellRef>), OutOfCells> {
+    pub(crate) fn take(
+        &self,
+        wide: usize,
+        narrow: usize,
+    ) -> Result<(Vec<CellRef>, Vec<CellRef>), OutOfCells> {
         let mut f = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let left_wide = f.wide.len() + self.wide.len() - f.fresh_wide;
         let left_narrow = f.narrow.len() + self.narrow.len() - f.fresh_narrow;
@@ -258,7 +262,11 @@ impl Cells {
     }
 
     /// Gives cells back that no word points to.
-    pub(crate) fn give(&self, wide: impl IntoIterator<Item = CellRef>, narrow: impl IntoIterator<Item = CellRef>) {
+    pub(crate) fn give(
+        &self,
+        wide: impl IntoIterator<Item = CellRef>,
+        narrow: impl IntoIterator<Item = CellRef>,
+    ) {
         let mut f = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         f.wide.extend(wide);
         f.narrow.extend(narrow);
@@ -299,8 +307,7 @@ impl Cells {
     #[inline]
     pub(crate) fn put_queue(&self, at: CellRef, q: &Queue) {
         let cell = &self.narrow[at.cell()];
-        let (a, b, c) =
-            (q.next_dispatch_r, pair(q.running, q.waiting), pair(q.lingering_seats, q.removals));
+        let (a, b, c) = (q.next_dispatch_r, pair(q.running, q.waiting), pair(q.lingering_seats, q.removals));
         if q.waiting == 0 {
             cell.store([a, b, c]);
         } else {
@@ -330,10 +337,7 @@ impl Cells {
 
     #[inline]
     pub(crate) fn put_group(&self, at: CellRef, g: &Group) {
-        self.narrow[at.cell()].store([
-            pair(g.slot, (g.removed as u32) << 16 | g.waiting as u32),
-            g.tag,
-        ]);
+        self.narrow[at.cell()].store([pair(g.slot, (g.removed as u32) << 16 | g.waiting as u32), g.tag]);
     }
 
     #[inline]

@@ -5,13 +5,13 @@
 
 use arrayvec::ArrayVec;
 
-use super::{Level, Shape};
 use super::context::Context;
 use super::operation::{Address, Entry, Kind, MAX_ENTRIES};
 use super::queue::slots_of;
 use super::record::{GROUP, Group, Header, Mode, Queue, before};
 use super::virtual_time::Load;
 use super::word::{self, CellRef, Form, MAX_ARRIVALS, MAX_FREE, Packed};
+use super::{Level, Shape};
 use crate::sync::Ordering::Acquire;
 use crate::ticket::{Ticket, TicketId};
 
@@ -181,7 +181,8 @@ impl<'a> Transaction<'a> {
     /// Whether another queue, with a waiter of it granted, can still be part of this step.
     pub(super) fn has_room(&self, slot: u32) -> bool {
         let s = &self.cx.scratch;
-        s.tickets.remaining_capacity() >= 2 && (self.touched(slot).is_some() || s.queues.remaining_capacity() >= 1)
+        s.tickets.remaining_capacity() >= 2
+            && (self.touched(slot).is_some() || s.queues.remaining_capacity() >= 1)
     }
 
     // ---- groups
@@ -334,7 +335,8 @@ impl<'a> Transaction<'a> {
         if moves_clock {
             cells.put_clock(clock, &self.h.clock);
         }
-        let clock = Entry { at: Address::new(Kind::Clock, 0), old: self.clock_seen.bits(), new: clock.bits() };
+        let clock =
+            Entry { at: Address::new(Kind::Clock, 0), old: self.clock_seen.bits(), new: clock.bits() };
         if self.was_packed {
             installed.push(header);
             installed.push(clock);

@@ -205,9 +205,12 @@ mod tests {
 
     #[test]
     fn packed_fields_do_not_touch_each_other() {
-        for (free, active, arrivals, last) in
-            [(0, 0, 0, 0), (MAX_FREE, 16383, MAX_ARRIVALS, 16383), (1, 16383, 0, 16383), (MAX_FREE, 0, MAX_ARRIVALS, 0)]
-        {
+        for (free, active, arrivals, last) in [
+            (0, 0, 0, 0),
+            (MAX_FREE, 16383, MAX_ARRIVALS, 16383),
+            (1, 16383, 0, 16383),
+            (MAX_FREE, 0, MAX_ARRIVALS, 0),
+        ] {
             let p = Packed::new(free, active, arrivals, last);
             assert_eq!((p.free(), p.active(), p.arrivals(), p.last()), (free, active, arrivals, last));
             assert_eq!(form(p.bits()), Form::Packed(p));

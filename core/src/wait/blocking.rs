@@ -28,7 +28,11 @@ impl Signal {
     }
 
     /// Sleeps until `ready` or until the clock, read by `remaining`, has no nanoseconds left. Says whether `ready`.
-    pub(crate) fn wait(&self, mut ready: impl FnMut() -> bool, mut remaining: impl FnMut() -> Option<u64>) -> bool {
+    pub(crate) fn wait(
+        &self,
+        mut ready: impl FnMut() -> bool,
+        mut remaining: impl FnMut() -> Option<u64>,
+    ) -> bool {
         loop {
             self.0.swap(ASLEEP, AcqRel);
             if ready() {

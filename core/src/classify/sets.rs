@@ -1,0 +1,119 @@
+//! Sparse sets of clause numbers, made to be intersected without touching what they do not share.
+//!
+//! A set is a list of tops, each a summary of 64 blocks of 64 numbers: bit b says that block b is not empty, and only
+//! such blocks are stored. Intersecting starts with the summaries, so thousands of clauses are dismissed by one AND, and
+//! a set costs memory by what is in it. The first number common to all sets is the answer: numbers are in the order of
+//! matching.
+
+use std::collections::BTreeMap;
+
+/// Numbers of clauses, as they are collected: block number -> bits of the block.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Collected(BTreeMap<u32, u64>);
+
+impl Collected {
+    pub(super) fn insert(&mut self, clause: u32) {
+        *self.0.entry(clause / 64).or_default() |= 1 << (clause % 64);
+    }
+
+    pub(super) fn add(&mut self, other: &Collected) {
+        for (&block, &bits) in &other.0 {
+            *self.0.entry(block).or_default() |= bits;
+        }
+    }
+}
+
+/// A set in a store of [`Sets`]. The default is the empty set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Set(u32);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Top {
+    summary: u64,
+    /// Where the blocks of this top begin.
+    blocks: u32,
+}
+
+/// All sets of one index, side by side.
+#[derive(Debug)]
+pub(super) struct Sets {
+    /// `width` tops a set; the first are those of the empty set.
+    tops: Vec<Top>,
+    blocks: Vec<u64>,
+    width: usize,
+}
+
+impl Sets {
+    /// A store for sets of numbers below `clauses`.
+    pub(super) fn new(clauses: u32) -> Sets {
+        let width = clauses.div_ceil(64 * 64) as usize;
+        Sets { tops: vec![Top::default(); width], blocks: Vec::new(), width }
+    }
+
+    pub(super) fn store(&mut self, collected: &Collected) -> Set {
+        if collected.0.is_empty() {
+            return Set::default();
+        }
+        let set = Set((self.tops.len() / self.width) as u32);
+        let mut tops = vec![Top::default(); self.width];
+        for (&block, &bits) in &collected.0 {
+            let top = &mut tops[block as usize / 64];
+            if top.summary == 0 {
+                top.blocks = self.blocks.len() as u32;
+            }
+            top.summary |= 1 << (block % 64);
+            self.blocks.push(bits);
+        }
+        self.tops.append(&mut tops);
+        set
+    }
+
+    #[inline]
+    fn top(&self, set: Set, at: usize) -> Top {
+        self.tops[set.0 as usize * self.width + at]
+    }
+
+    #[inline]
+    fn block(&self, top: Top, block: u32) -> u64 {
+        let bit = 1 << block;
+        if top.summary & bit == 0 {
+            return 0;
+        }
+        let before = (top.summary & (bit - 1)).count_ones();
+        self.blocks[(top.blocks + before) as usize]
+    }
+
+    /// The least number below `below` that is in one of `any` and, for each pair of `all`, in one of the pair; and how
+    /// many blocks had to be looked into for it.
+    #[inline]
+    pub(super) fn first_common<const D: usize>(
+        &self,
+        any: &[Set],
+        all: &[[Set; 2]; D],
+        below: u32,
+    ) -> (Option<u32>, u32) {
+        let mut looked_into = 0;
+        for at in 0..self.width {
+            if (at as u32) << 12 >= below {
+                break;
+            }
+            let pairs = all.map(|pair| pair.map(|set| self.top(set, at)));
+            let any_summary = any.iter().fold(0, |all, &set| all | self.top(set, at).summary);
+            let mut live = pairs.iter().fold(any_summary, |live, [a, b]| live & (a.summary | b.summary));
+            while live != 0 {
+                let block = live.trailing_zeros();
+                live &= live - 1;
+                looked_into += 1;
+                let bits = pairs
+                    .iter()
+                    .fold(u64::MAX, |bits, &[a, b]| bits & (self.block(a, block) | self.block(b, block)));
+                let bits = bits & any.iter().fold(0, |all, &set| all | self.block(self.top(set, at), block));
+                if bits != 0 {
+                    let number = (at as u32) << 12 | block << 6 | bits.trailing_zeros();
+                    return ((number < below).then_some(number), looked_into);
+                }
+            }
+        }
+        (None, looked_into)
+    }
+}
