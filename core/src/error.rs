@@ -144,10 +144,13 @@ impl Fault {
         Fault { object: None, path: path.into(), kind, value: None, detail: detail.into(), at: None }
     }
 
-    /// The same fault showing `value`, printed as JSON.
+    /// The same fault showing `value`: a text in quotes, everything else as JSON.
     #[must_use]
     pub fn with_value(mut self, value: impl Into<serde_json::Value>) -> Fault {
-        self.value = Some(value.into().to_string());
+        self.value = Some(match value.into() {
+            serde_json::Value::String(text) => quoted(&text),
+            other => other.to_string(),
+        });
         self
     }
 
@@ -191,3 +194,28 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+/// A text in quotes as the API server prints it, on one line and without invisible characters.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\x07' => quoted.push_str("\\a"),
+            '\x08' => quoted.push_str("\\b"),
+            '\x0b' => quoted.push_str("\\v"),
+            '\x0c' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_ascii_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if c.is_control() || (c.is_whitespace() && c != ' ') => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

@@ -284,7 +284,8 @@ fn identify(value: &Value, options: DecodeOptions, at: &mut Cursor) -> (Option<K
         return (None, None);
     }
     let found = match api_version.as_str() {
-        "" => options.version,
+        // A lone slash is nothing to the server, too.
+        "" | "/" => options.version,
         text => Version::from_api_version(text),
     };
     if found.is_none() {

@@ -311,7 +311,7 @@ fn revision(text: &str) -> Result<u64, Refusal> {
 }
 
 /// A name of at most 63 bytes that begins as asked.
-fn generated_name(base: &str, suffix: &str) -> String {
+pub(super) fn generated_name(base: &str, suffix: &str) -> String {
     let room = 63_usize.saturating_sub(suffix.len());
     let mut end = base.len().min(room);
     while !base.is_char_boundary(end) {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Check, Reference, names};
 use crate::api::meta::{ObjectMeta, OwnerReference};
+use crate::api::update::generated_name;
 use crate::error::FaultKind;
 
 /// Bytes that all annotations of an object may have together, keys included.
@@ -16,6 +17,12 @@ impl Check {
     /// Metadata of an object whose namespace, generation and managed fields the server has set.
     pub(super) fn metadata(&mut self, meta: &ObjectMeta) {
         self.names(meta, names::dns_subdomain_prefix, names::dns_subdomain);
+        if meta.name.is_empty() && self.faults.is_empty() && !meta.generate_name.is_empty() {
+            // The rule for beginnings lets some through that no end can save. A server finds out on the name it made.
+            for wrong in names::dns_subdomain(&generated_name(&meta.generate_name, "xxxxx")) {
+                self.invalid("metadata.generateName", meta.generate_name.as_str(), wrong);
+            }
+        }
         self.metadata_but_names(meta);
         for (index, finalizer) in meta.finalizers.iter().enumerate() {
             if !finalizer.contains('/') && !FINALIZERS.contains(&finalizer.as_str()) {

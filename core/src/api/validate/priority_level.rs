@@ -73,7 +73,9 @@ impl Check {
 
     /// Adds a fault that the generated checks find as well; where these run, their words replace it.
     fn of_union(&mut self, add: impl FnOnce(&mut Check)) {
-        if self.reference != Reference::Server1_37 {
+        if self.reference == Reference::Server1_37 {
+            self.union_faults = true;
+        } else {
             add(self);
         }
     }
