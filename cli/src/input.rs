@@ -95,7 +95,38 @@ pub fn tell_unreadable(unreadable: &[Unreadable]) {
 
 /// A fault in one line: place, object, field and what is wrong with it.
 pub fn fault_line(fault: &Fault) -> String {
-    marked(fault, "error", BAD, &fault.to_string())
+    marked(fault, "error", BAD, &with_advice(fault, fault.to_string()))
+}
+
+/// What is wrong, without the place and the field.
+pub fn fault_message(fault: &Fault) -> String {
+    with_advice(fault, fault.message())
+}
+
+/// Says what is allowed where the server only says that something is not.
+fn with_advice(fault: &Fault, text: String) -> String {
+    if !fault.detail.is_empty() {
+        return text;
+    }
+    let field = fault.path.rsplit_once('.').map_or(fault.path.as_str(), |(_, field)| field);
+    let advice = match (fault.kind, field) {
+        (FaultKind::Forbidden, "queuing") => "only a limitResponse of type \"Queue\" may have it",
+        (FaultKind::Required, "queuing") => "a limitResponse of type \"Queue\" needs it",
+        (FaultKind::Forbidden, "limited") => "only a level of type \"Limited\" may have it",
+        (FaultKind::Required, "limited") => "a level of type \"Limited\" needs it",
+        (FaultKind::Forbidden, "exempt") => "only a level of type \"Exempt\" may have it",
+        (FaultKind::Required, "exempt") => "a level of type \"Exempt\" needs it",
+        (FaultKind::Required, "type") if fault.path.ends_with("limitResponse.type") => {
+            "\"Queue\" or \"Reject\""
+        }
+        (FaultKind::Required, "type") if fault.path == "spec.type" => "\"Limited\" or \"Exempt\"",
+        (FaultKind::Required, "type") if fault.path.contains("istinguisher") => {
+            "\"ByUser\" or \"ByNamespace\""
+        }
+        (FaultKind::Required, _) => "must not be empty",
+        _ => return text,
+    };
+    format!("{text}: {advice}")
 }
 
 /// A doubt in one line: place, object, field and what is doubtful about it.

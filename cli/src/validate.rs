@@ -7,7 +7,7 @@ use maitred_manifest::{Content, Entry, Strictness, Unreadable};
 use serde::Serialize;
 
 use crate::Verdict;
-use crate::input::{entries, fault_line, tell_unreadable, warning_line, warning_message};
+use crate::input::{entries, fault_line, fault_message, tell_unreadable, warning_line, warning_message};
 use crate::lint;
 use crate::output::{BAD, GOOD, Printer};
 
@@ -84,7 +84,14 @@ pub fn run(args: &Args, printer: &mut Printer) -> anyhow::Result<Verdict> {
                     entry.at, entry.object
                 )?;
             }
-            for fault in &entry.faults {
+            for (index, fault) in entry.faults.iter().enumerate() {
+                // A server has two sets of checks, which say some things twice.
+                let same = |other: &Fault| {
+                    (&other.path, other.kind, &other.value) == (&fault.path, fault.kind, &fault.value)
+                };
+                if entry.faults[..index].iter().any(same) {
+                    continue;
+                }
                 writeln!(out, "{}", fault_line(fault))?;
             }
             for warning in &entry.warnings {
@@ -123,7 +130,7 @@ fn report<'a>(entries: &'a [Entry], unreadable: &'a [Unreadable]) -> Report<'a> 
             kind,
             name,
             accepted: entry.accepted(),
-            faults: entry.faults.iter().map(|fault| finding(fault, fault.message())).collect(),
+            faults: entry.faults.iter().map(|fault| finding(fault, fault_message(fault))).collect(),
             warnings: entry.warnings.iter().map(|fault| finding(fault, warning_message(fault))).collect(),
         });
     }
