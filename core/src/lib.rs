@@ -6,6 +6,7 @@ pub mod api;
 pub mod borrow;
 pub mod classify;
 mod counters;
+pub mod engine;
 pub mod error;
 pub mod estimate;
 pub mod fidelity;

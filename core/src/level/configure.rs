@@ -71,6 +71,18 @@ impl Level {
         self
     }
 
+    /// Makes room for the queues of a discipline, so that [`configure`](Level::configure) with it will not fail for want
+    /// of memory. Allocates.
+    pub fn reserve(&self, cx: &mut Context, discipline: Discipline) -> Result<(), OutOfCells> {
+        let slots = self.look(cx, |tx| Ok(slots_for(&tx.h, discipline)));
+        self.make_slots(slots)
+    }
+
+    /// Gives up gaps that removed queues have left, if nothing is in flight: then arrivals need no step again.
+    pub fn tidy(&self, cx: &mut Context) {
+        self.close_gaps(cx);
+    }
+
     /// New numbers, at `now`. Nothing in flight is dropped. Queues grow at once, at the end; surplus ones go as their
     /// last request does.
     ///
@@ -79,12 +91,12 @@ impl Level {
     pub fn configure(&self, cx: &mut Context, config: &Config, now: u64) -> Result<(), OutOfCells> {
         self.close_gaps(cx);
         loop {
-            let slots = self.look(cx, |tx| Ok(slots_for(&tx.h, config)));
+            let slots = self.look(cx, |tx| Ok(slots_for(&tx.h, config.discipline)));
             self.make_slots(slots)?;
             self.revive(cx, slots);
             let done = self.step(cx, |tx| {
                 // A queue may have gone meanwhile.
-                let enough = slots_for(&tx.h, config) <= slots;
+                let enough = slots_for(&tx.h, config.discipline) <= slots;
                 if enough {
                     tx.configure(now, config)?;
                 }
@@ -164,9 +176,9 @@ impl Level {
 }
 
 /// Slots in use once the level has the queues that a configuration wants.
-fn slots_for(h: &Header, config: &Config) -> u32 {
+fn slots_for(h: &Header, discipline: Discipline) -> u32 {
     let mut then = *h;
-    set_discipline(&mut then, config.discipline);
+    set_discipline(&mut then, discipline);
     h.slots + then.desired.saturating_sub(h.live)
 }
 

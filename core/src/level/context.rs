@@ -146,6 +146,17 @@ impl Context {
         })
     }
 
+    /// Which of the arena's threads it is: for counters of one writer.
+    #[inline]
+    pub(crate) fn number(&self) -> u32 {
+        self.slot
+    }
+
+    /// Whether nobody but contexts holds the arena any more.
+    pub(crate) fn is_orphan(&self) -> bool {
+        Arc::strong_count(&self.arena) == 1
+    }
+
     #[inline]
     pub(super) fn take_ticket(&mut self) -> Option<u32> {
         self.tickets.pop().or_else(|| self.arena.tickets.take())

@@ -1,0 +1,357 @@
+//! The engine: objects in, decisions out.
+//!
+//! [`Engine::admit`] classifies a request, finds its flow's hand and hands it to its priority level. Nothing on that path
+//! locks, allocates or calls the system; objects are applied, limits adjusted and lingering seats given back elsewhere
+//! ([`Engine::apply`], [`Engine::tick`]).
+//!
+//! | file | what |
+//! |---|---|
+//! | `mod` | the engine, and admitting |
+//! | `ticket` | what a caller holds: running or waiting |
+//! | `handle` | the same by number, for hosts that keep numbers |
+//! | `apply` | a new set of objects, swapped in whole |
+//! | `ticker` | what is due: lingering seats, and limits every ten seconds |
+//! | `snapshot` | what requests are decided by, until the next set of objects |
+//! | `lingering`, `threads`, `rejection` | details of these |
+
+mod apply;
+mod handle;
+mod lingering;
+mod rejection;
+mod snapshot;
+mod threads;
+mod ticker;
+mod ticket;
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crossbeam_epoch::{self as epoch, Atomic};
+use crossbeam_utils::CachePadded;
+
+pub use apply::{Applied, ApplyError};
+pub use handle::Handed;
+pub use rejection::Rejection;
+pub use snapshot::ResolvedFlow;
+pub use ticker::{Tick, Ticker};
+pub use ticket::{Admission, Ticket, Waiting};
+
+use crate::classify::Request;
+use crate::counters::Counters;
+use crate::fidelity::Fidelity;
+use crate::flow::FlowHasher;
+use crate::level::{Arena, ArenaSize, Level, OutOfCells};
+use crate::policy::Resolver;
+use crate::sync::{
+    AtomicBool, AtomicU32, AtomicU64,
+    Ordering::{Acquire, Release},
+};
+use crate::ticket::{State, TicketId, Width};
+use crate::time::{Clock, Monotonic};
+use crate::wait::Signal;
+use apply::Control;
+use lingering::Inbox;
+use snapshot::{Snapshot, Target};
+use threads::Threads;
+
+/// How often limits are adjusted to demand: ten seconds, in nanoseconds.
+pub const ADJUSTMENT_PERIOD: u64 = 10_000_000_000;
+
+/// The longest that a request may wait: one minute, in nanoseconds.
+pub const MAX_WAIT: u64 = 60_000_000_000;
+
+/// What an engine is built with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Seats of the whole server; can change later. 600, as a Kubernetes API server has.
+    pub server_concurrency_limit: u32,
+    /// Whose decisions to make where the reference has a fault.
+    pub fidelity: Fidelity,
+    /// How flows are hashed. Choose a keyed hasher where users can choose their own names.
+    pub hasher: FlowHasher,
+    /// Flows whose hands are kept; 192 bytes each. About twice the flows that are active at a time.
+    pub cached_flows: usize,
+    /// Bounds on memory.
+    pub arena: ArenaSize,
+    /// How long a request waits at most where its caller does not say; nanoseconds. 15 s; never above [`MAX_WAIT`].
+    pub wait_limit: u64,
+    /// How many nanoseconds the clock of a level may lag while nobody waits in it: 1000. With 0 every decision is exact to
+    /// the nanosecond, and costs the write of one more shared line.
+    pub clock_lag: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            server_concurrency_limit: 600,
+            fidelity: Fidelity::Corrected,
+            hasher: FlowHasher::Kubernetes,
+            cached_flows: 4096,
+            arena: ArenaSize::default(),
+            wait_limit: 15_000_000_000,
+            clock_lag: 1000,
+        }
+    }
+}
+
+/// An admission engine. Share it by reference or in an `Arc`; all methods may be called from any thread.
+///
+/// A thread's first call makes its context, which allocates; [`register_thread`](Engine::register_thread) does it ahead
+/// of time. A new engine holds the mandatory objects alone, so that all requests but those of `system:masters` share
+/// the `catch-all` level until objects are applied.
+///
+/// ```
+/// use maitred::classify::{Request, Target};
+/// use maitred::engine::{Admission, Engine, Options};
+/// use maitred::ticket::Width;
+///
+/// let engine = Engine::new(Options::default()).unwrap();
+/// engine.apply(&maitred::api::builtin::all()).unwrap();
+///
+/// let groups = ["system:authenticated"];
+/// let request = Request::new("alice", &groups, "list", Target::resource("", "pods", "")).in_namespace("shop");
+/// match engine.admit(&request, Width::ONE) {
+///     Ok(Admission::Running(_ticket)) => { /* serve; the ticket ends when it is dropped */ }
+///     Ok(Admission::Waiting(waiting)) => {
+///         let _ticket = waiting.wait().unwrap(); // blocks until it is its turn
+///     }
+///     Err(why) => println!("429: {why}"),
+/// }
+/// ```
+pub struct Engine {
+    /// How many sets of objects there have been. Changes after `snapshot` does.
+    generation: CachePadded<AtomicU64>,
+    snapshot: Atomic<Snapshot>,
+    levels: Box<[OnceLock<Seats>]>,
+    arena: Arc<Arena>,
+    threads: Threads,
+    clock: Box<dyn Clock>,
+    /// A row a flow schema: see [`Outcome`].
+    outcomes: Counters<OUTCOMES>,
+    inbox: Inbox,
+    /// Where a ticker sleeps.
+    ticker: Signal,
+    closed: AtomicBool,
+    options: Options,
+    control: Mutex<Control>,
+}
+
+/// A level, in a place that it keeps. Places are used anew for other levels, and never freed before the engine is; so a
+/// forged ticket can name a wrong level but never memory that is gone.
+struct Seats {
+    level: Level,
+    /// How many levels have had this place.
+    tenancy: AtomicU32,
+}
+
+/// What is counted of each flow schema.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+enum Outcome {
+    Dispatched,
+    Finished,
+    /// Nanoseconds in queues, of finished requests.
+    Waited,
+    /// Nanoseconds between grant and end.
+    Served,
+    /// First of the rejections, by number.
+    Rejected,
+}
+
+const OUTCOMES: usize = Outcome::Rejected as usize + Rejection::ALL.len();
+
+/// In a ticket's note of its schema: it had to wait, and its grant has not been counted yet.
+const WAITED: u32 = 1 << 31;
+
+/// Flow schemas that can be counted apart.
+const COUNTED_SCHEMAS: usize = 1 << 14;
+
+impl Engine {
+    /// An engine on the system's monotonic clock. Allocates; fails if the options leave no memory for the mandatory levels.
+    pub fn new(options: Options) -> Result<Engine, OutOfCells> {
+        Engine::with_clock(options, Monotonic::new())
+    }
+
+    /// An engine on a clock of the host's.
+    pub fn with_clock(mut options: Options, clock: impl Clock) -> Result<Engine, OutOfCells> {
+        options.wait_limit = options.wait_limit.min(MAX_WAIT);
+        let arena = Arena::new(options.arena);
+        let threads = Threads::new(&arena)?;
+        let engine = Engine {
+            generation: CachePadded::new(AtomicU64::new(0)),
+            snapshot: Atomic::null(),
+            levels: (0..options.arena.levels).map(|_| OnceLock::new()).collect(),
+            outcomes: Counters::new(COUNTED_SCHEMAS, options.arena.threads),
+            arena,
+            threads,
+            inbox: Inbox::new(),
+            ticker: Signal::new(),
+            closed: AtomicBool::new(false),
+            control: Mutex::new(Control::new(options.fidelity, options.server_concurrency_limit)),
+            clock: Box::new(clock),
+            options,
+        };
+        engine.start()?;
+        Ok(engine)
+    }
+
+    /// Nanoseconds on the engine's clock.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// What the engine was built with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Makes the calling thread's context, which its first request would do otherwise. Allocates.
+    pub fn register_thread(&self) {
+        self.threads.with(|_| ());
+    }
+
+    /// A request arrives: it runs, waits or is refused. Reads the clock once.
+    #[inline]
+    pub fn admit<G: AsRef<[u8]>>(
+        &self,
+        request: &Request<'_, G>,
+        width: Width,
+    ) -> Result<Admission<'_>, Rejection> {
+        self.admit_at(request, width, self.now())
+    }
+
+    /// The same at a time that the caller has read from the engine's clock.
+    pub fn admit_at<G: AsRef<[u8]>>(
+        &self,
+        request: &Request<'_, G>,
+        width: Width,
+        now: u64,
+    ) -> Result<Admission<'_>, Rejection> {
+        self.submit(request, width, now).outcome.map(|admitted| Admission::new(self, admitted))
+    }
+
+    /// A request of a flow that was resolved before arrives. Reads the clock once.
+    #[inline]
+    pub fn admit_flow(&self, flow: &ResolvedFlow, width: Width) -> Result<Admission<'_>, Rejection> {
+        self.admit_flow_at(flow, width, self.now())
+    }
+
+    /// The same at a time that the caller has read from the engine's clock.
+    #[inline]
+    pub fn admit_flow_at(
+        &self,
+        flow: &ResolvedFlow,
+        width: Width,
+        now: u64,
+    ) -> Result<Admission<'_>, Rejection> {
+        self.submit_flow(flow, width, now).outcome.map(|admitted| Admission::new(self, admitted))
+    }
+
+    /// Resolves the flow of requests like this one, for callers that serve many of them. Allocates: the flow remembers the
+    /// request, so that it can be resolved anew when objects have changed.
+    pub fn resolve<G: AsRef<[u8]>>(&self, request: &Request<'_, G>) -> ResolvedFlow {
+        ResolvedFlow::new(request, self.with_snapshot(|s| s.target(request)))
+    }
+
+    /// Brings a resolved flow up to date with the objects in force, and says whether it was not. One that is behind is
+    /// served rightly, but resolved anew each time.
+    pub fn refresh(&self, flow: &mut ResolvedFlow) -> bool {
+        let behind = flow.generation() != self.generation.load(Acquire);
+        if behind {
+            let target = self.with_snapshot(|s| flow.with_request(|request| s.target(request)));
+            flow.retarget(target);
+        }
+        behind
+    }
+
+    /// Refuses all newcomers from now on. Requests that wait or run go on.
+    pub fn close(&self) {
+        self.closed.store(true, Release);
+    }
+
+    /// Calls `f` with the resolver of the objects in force: their policy, as compiled.
+    pub fn inspect<T>(&self, f: impl FnOnce(&Resolver) -> T) -> T {
+        self.with_snapshot(|s| f(&s.resolver))
+    }
+
+    // ---- machinery
+
+    /// Calls `f` with what is in force. It stays alive meanwhile; nothing shared is written.
+    #[inline]
+    fn with_snapshot<T>(&self, f: impl FnOnce(&Snapshot) -> T) -> T {
+        let guard = epoch::pin();
+        let snapshot = self.snapshot.load(std::sync::atomic::Ordering::Acquire, &guard);
+        // SAFETY: set before the engine is handed out, never null since; what it pointed to is only destroyed after all
+        // threads pinned at the time of its replacement have moved on.
+        f(unsafe { snapshot.deref() })
+    }
+
+    #[inline]
+    fn seats(&self, place: u32) -> Option<&Seats> {
+        self.levels.get(place as usize)?.get()
+    }
+
+    /// Seats a request at its level.
+    #[inline]
+    fn place(&self, target: &Target, width: Width, now: u64) -> Handed {
+        let handed = |outcome| Handed { schema: target.flow.schema, level: target.flow.level, outcome };
+        if self.closed.load(Acquire) {
+            return handed(Err(Rejection::Closed));
+        }
+        if !width.is_valid() {
+            return handed(Err(Rejection::BadArgument));
+        }
+        let Some(seats) = self.seats(target.place) else { return handed(Err(Rejection::Closed)) };
+        self.threads.with(|cx| {
+            let flow = &target.flow;
+            let arrival = seats.level.arrive(cx, flow.hash, flow.hand.as_ref(), width, now);
+            let row = target.row;
+            match arrival.outcome {
+                Ok(admitted) => {
+                    if let Some(ticket) = self.arena.tickets.get(admitted.id.index()) {
+                        let waits = admitted.state == State::Waiting;
+                        ticket.schema.store(if waits { row | WAITED } else { row }, Release);
+                        ticket.arrival.store(now, Release);
+                    }
+                    if admitted.state == State::Running {
+                        self.outcomes.add(cx.number(), row, Outcome::Dispatched as usize, 1);
+                    }
+                    handed(Ok(admitted))
+                }
+                Err(why) => {
+                    let why = Rejection::from(why);
+                    self.outcomes.add(cx.number(), row, counter(why), 1);
+                    handed(Err(why))
+                }
+            }
+        })
+    }
+
+    fn control(&self) -> MutexGuard<'_, Control> {
+        self.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state_of(&self, id: TicketId) -> State {
+        let Some(seats) = self.level_of(id) else { return State::Free };
+        self.threads.with(|cx| seats.level.poll(cx, id))
+    }
+
+    /// Where a ticket says that it is.
+    #[inline]
+    fn level_of(&self, id: TicketId) -> Option<&Seats> {
+        let ticket = self.arena.tickets.get(id.index())?;
+        self.seats(ticket.level.load(Acquire))
+    }
+}
+
+#[inline]
+const fn counter(why: Rejection) -> usize {
+    Outcome::Rejected as usize + why as usize - 1
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has the engine any more, so nobody can be pinned to its snapshot.
+        drop(unsafe { std::mem::replace(&mut self.snapshot, Atomic::null()).into_owned() });
+    }
+}
