@@ -150,6 +150,11 @@ pub struct Objects {
 }
 
 impl Objects {
+    /// Every fault of every object, as [`validate`] finds them.
+    pub fn validate(&self) -> Vec<Fault> {
+        self.clone().into_iter().flat_map(|object| validate(&object)).collect()
+    }
+
     /// Adds one object.
     pub fn push(&mut self, object: Object) {
         match object {

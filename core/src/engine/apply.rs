@@ -9,17 +9,13 @@ use crossbeam_epoch::{self as epoch, Owned};
 use super::lingering::Due;
 use super::snapshot::{Binding, Snapshot};
 use super::{ADJUSTMENT_PERIOD, COUNTED_SCHEMAS, Engine, Seats};
-use crate::api::{self, Objects};
+use crate::api::Objects;
 use crate::borrow::{Adjustment, Digest, LevelSpec, Limits};
 use crate::error::{Fault, FaultKind};
-use crate::estimate::retry_after::RetryAfter;
 use crate::fidelity::Fidelity;
 use crate::level::{Config, Context, Discipline, Level, Occupancy, OutOfCells};
 use crate::policy::{self, LevelKind, Policy, Resolver};
-use crate::sync::{
-    AtomicU32,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
-};
+use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// What only one thread at a time does: applying objects, adjusting limits, giving lingering seats back.
 pub(super) struct Control {
@@ -35,11 +31,10 @@ pub(super) struct Control {
     pub(super) next_adjustment: u64,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub(super) struct Tenant {
     pub(super) place: u32,
     pub(super) config: Config,
-    retry_after: Arc<RetryAfter>,
 }
 
 impl Control {
@@ -92,7 +87,7 @@ impl Engine {
     /// Requests in flight go on: levels live on by name, and one that is gone drains. Allocates; takes turns with other
     /// calls of this kind, but no request waits for it.
     pub fn apply(&self, objects: &Objects) -> Result<Applied, ApplyError> {
-        let faults = api::validate_all(objects);
+        let faults = objects.validate();
         if !faults.is_empty() {
             return Err(ApplyError(faults));
         }
@@ -118,15 +113,12 @@ impl Engine {
         let now = self.now();
         let policy = Policy::compile(objects, control.server_limit)?;
         self.threads.with(|cx| {
-            let (tenants, fresh) = self.make_levels(control, cx, &policy)?;
+            let tenants = self.make_levels(control, cx, &policy)?;
             // From here on nothing fails.
             let specs = policy.level_specs();
             let levels = self.digest(control, cx, specs);
-            control.tenants.extend(fresh);
-            for (name, tenant) in &tenants {
-                control.tenants.insert(name.clone(), tenant.clone());
-            }
             self.leave(control, &levels);
+            control.tenants.extend(tenants.iter().cloned());
             self.configure(control, cx, &tenants, now);
             let dangling = policy.dangling().iter().map(|d| d.name.clone()).collect();
             let generation = self.publish(control, policy);
@@ -137,13 +129,12 @@ impl Engine {
 
     /// The tenants that a policy asks for: those there are, with their new configuration, and new ones. Memory for all of
     /// them is there afterwards; if not, faults, and nothing has changed.
-    #[allow(clippy::type_complexity, reason = "used once")]
     fn make_levels(
         &self,
         control: &mut Control,
         cx: &mut Context,
         policy: &Policy,
-    ) -> Result<(Vec<(Arc<str>, Tenant)>, Vec<(Arc<str>, Tenant)>), Vec<Fault>> {
+    ) -> Result<Vec<(Arc<str>, Tenant)>, Vec<Fault>> {
         let mut tenants = Vec::new();
         let mut places = Vec::new();
         let mut faults = Vec::new();
@@ -154,18 +145,15 @@ impl Engine {
                 Some(old) => {
                     let config = Config { limit: old.config.limit, ..config };
                     let made = self.seats_at(old.place).level.reserve(cx, discipline);
-                    (made, Some(Tenant { config, ..old.clone() }))
+                    (made, Some(Tenant { config, ..*old }))
                 }
-                None => {
-                    let retry_after = Arc::new(RetryAfter::new());
-                    match self.settle_in(control, cx, config) {
-                        Ok(place) => {
-                            places.push(place);
-                            (Ok(()), Some(Tenant { place, config, retry_after }))
-                        }
-                        Err(e) => (Err(e), None),
+                None => match self.settle_in(control, cx, config) {
+                    Ok(place) => {
+                        places.push(place);
+                        (Ok(()), Some(Tenant { place, config }))
                     }
-                }
+                    Err(e) => (Err(e), None),
+                },
             };
             if let Err(e) = made {
                 faults.push(out_of_memory(level, e));
@@ -173,7 +161,7 @@ impl Engine {
             tenants.extend(tenant.map(|t| (level.name.clone(), t)));
         }
         if faults.is_empty() {
-            return Ok((tenants, Vec::new()));
+            return Ok(tenants);
         }
         control.free_places.extend(places);
         Err(faults)
@@ -189,6 +177,7 @@ impl Engine {
                     Ok(()) => {
                         // Release: whoever sees the new tenancy is not the old tenant's any more.
                         seats.tenancy.fetch_add(1, AcqRel);
+                        seats.retry_after.reset();
                         return Ok(place);
                     }
                     Err(e) => {
@@ -200,13 +189,12 @@ impl Engine {
             control.free_places.push(place);
         }
         let place = control.fresh_place;
-        let cell = self.levels.get(place as usize).ok_or(OutOfCells {
-            wanted: place as usize + 1,
-            left: self.levels.len(),
-        })?;
-        let level =
-            Level::new(&self.arena, place, config, self.options.fidelity, self.options.clock_lag)?;
-        let _ = cell.set(Seats { level, tenancy: AtomicU32::new(0) });
+        let cell = self
+            .levels
+            .get(place as usize)
+            .ok_or(OutOfCells { wanted: place as usize + 1, left: self.levels.len() })?;
+        let level = Level::new(&self.arena, place, config, self.options.fidelity, self.options.clock_lag)?;
+        let _ = cell.set(Seats::new(level));
         control.fresh_place += 1;
         Ok(place)
     }
@@ -233,7 +221,10 @@ impl Engine {
         for (name, tenant) in tenants {
             let limit = control.limits.level(name).map_or(0, |l| clamp(l.current));
             // A new level has its first limit from the adjustment that follows; one that is there keeps its own till then.
-            let config = Config { limit: if tenant.config.limit > 0 { tenant.config.limit } else { limit }, ..tenant.config };
+            let config = Config {
+                limit: if tenant.config.limit > 0 { tenant.config.limit } else { limit },
+                ..tenant.config
+            };
             // The slots were made above.
             let done = self.seats_at(tenant.place).level.configure(cx, &config, now);
             debug_assert!(done.is_ok());
@@ -245,12 +236,7 @@ impl Engine {
         let generation = self.generation.load(Relaxed) + 1;
         let bindings = policy.levels().iter().map(|level| {
             let tenant = &control.tenants[&level.name];
-            Binding {
-                place: tenant.place,
-                tenancy: self.seats_at(tenant.place).tenancy.load(Acquire),
-                retry_after: tenant.retry_after.clone(),
-                max_seats: AtomicU32::new(0),
-            }
+            Binding { place: tenant.place, tenancy: self.seats_at(tenant.place).tenancy.load(Acquire) }
         });
         let levels = bindings.collect();
         let rows = policy.schemas().iter().map(|s| row(&mut control.rows, &s.name)).collect();
@@ -276,18 +262,15 @@ impl Engine {
         });
         for level in limits.levels() {
             let Some(tenant) = tenants.get_mut(&level.spec.name) else { continue };
+            let seats = self.seats_at(tenant.place);
+            // Relaxed: a number that orders nothing.
+            seats.max_seats.store(clamp(level.max_seats.unwrap_or(0)), Relaxed);
             let limit = clamp(level.current);
             if tenant.config.limit != limit {
                 tenant.config.limit = limit;
-                self.seats_at(tenant.place).level.set_limit(cx, limit, now);
+                seats.level.set_limit(cx, limit, now);
             }
         }
-        self.with_snapshot(|s| {
-            for (policy, binding) in s.resolver.policy().levels().iter().zip(&s.levels) {
-                let max = limits.level(&policy.name).and_then(|l| l.max_seats).unwrap_or(0);
-                binding.max_seats.store(clamp(max), Relaxed);
-            }
-        });
         *next_adjustment = now.saturating_add(ADJUSTMENT_PERIOD);
         adjustment
     }
@@ -336,17 +319,22 @@ fn discipline(level: &policy::Level) -> Discipline {
 }
 
 fn out_of_memory(level: &policy::Level, e: OutOfCells) -> Fault {
-    let (path, detail) = match &level.kind {
-        LevelKind::Queue { .. } => (
+    let (path, value, detail): (_, serde_json::Value, _) = match &level.kind {
+        LevelKind::Queue { deck, .. } => (
             "spec.limited.limitResponse.queuing.queues",
+            deck.deck_size().into(),
             format!(
-                "needs {} cells of the engine's memory, of which {} are left: fewer queues, or a larger ArenaSize::queues",
+                "takes {} cells of the engine's memory, of which {} are left: fewer queues, or a larger ArenaSize::queues",
                 e.wanted, e.left
             ),
         ),
-        _ => ("metadata.name", format!("the engine has room for {} levels: a larger ArenaSize::levels", e.left)),
+        _ => (
+            "metadata.name",
+            level.name.as_ref().into(),
+            format!("the engine has room for {} levels: a larger ArenaSize::levels", e.left),
+        ),
     };
-    Fault::new(FaultKind::Invalid, path, detail).of("PriorityLevelConfiguration", &*level.name)
+    Fault::new(FaultKind::Invalid, path, detail)
+        .with_value(value)
+        .of("PriorityLevelConfiguration", &*level.name)
 }
-
-

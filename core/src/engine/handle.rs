@@ -41,7 +41,8 @@ impl Engine {
             }
             let handed = self.place(target, width, now);
             // If objects changed just now, the level may have gone and its place be another's.
-            if self.generation.load(Acquire) == target.generation || self.is_tenant(target.place, target.tenancy)
+            if self.generation.load(Acquire) == target.generation
+                || self.is_tenant(target.place, target.tenancy)
             {
                 return handed;
             }
@@ -97,6 +98,9 @@ impl Engine {
         };
         self.threads.with(|cx| {
             seats.level.cancel(cx, id, now).map_err(|_| Rejection::BadTicket)?;
+            if why == Rejection::TimedOut {
+                seats.turned_away(now);
+            }
             self.outcomes.add(cx.number(), row, counter(why), 1);
             Ok(())
         })
@@ -132,7 +136,8 @@ impl Engine {
         let row = ticket.schema.load(Acquire);
         if row & WAITED != 0 {
             ticket.schema.store(row & !WAITED, Release);
-            self.threads.with(|cx| self.outcomes.add(cx.number(), row & !WAITED, Outcome::Dispatched as usize, 1));
+            self.threads
+                .with(|cx| self.outcomes.add(cx.number(), row & !WAITED, Outcome::Dispatched as usize, 1));
         }
     }
 }

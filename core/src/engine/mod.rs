@@ -37,13 +37,14 @@ pub use ticket::{Admission, Ticket, Waiting};
 
 use crate::classify::Request;
 use crate::counters::Counters;
+use crate::estimate::RetryAfter;
 use crate::fidelity::Fidelity;
 use crate::flow::FlowHasher;
 use crate::level::{Arena, ArenaSize, Level, OutOfCells};
 use crate::policy::Resolver;
 use crate::sync::{
     AtomicBool, AtomicU32, AtomicU64,
-    Ordering::{Acquire, Release},
+    Ordering::{Acquire, Relaxed, Release},
 };
 use crate::ticket::{State, TicketId, Width};
 use crate::time::{Clock, Monotonic};
@@ -105,7 +106,7 @@ impl Default for Options {
 /// use maitred::ticket::Width;
 ///
 /// let engine = Engine::new(Options::default()).unwrap();
-/// engine.apply(&maitred::api::builtin::all()).unwrap();
+/// engine.apply(&maitred::api::builtin::suggested()).unwrap();
 ///
 /// let groups = ["system:authenticated"];
 /// let request = Request::new("alice", &groups, "list", Target::resource("", "pods", "")).in_namespace("shop");
@@ -141,7 +142,29 @@ struct Seats {
     level: Level,
     /// How many levels have had this place.
     tenancy: AtomicU32,
+    retry_after: RetryAfter,
+    /// Most seats that a work estimator may give; 0: not set.
+    max_seats: AtomicU32,
 }
+
+impl Seats {
+    fn new(level: Level) -> Self {
+        Seats {
+            level,
+            tenancy: AtomicU32::new(0),
+            retry_after: RetryAfter::new(),
+            max_seats: AtomicU32::new(0),
+        }
+    }
+
+    /// Notes that a request of the level was turned away.
+    fn turned_away(&self, now: u64) {
+        self.retry_after.record(FIRST_SECOND + now / 1_000_000_000);
+    }
+}
+
+/// What the clock of the refusals reads when the engine's reads zero: any number well past the memory of refusals.
+const FIRST_SECOND: u64 = 1 << 20;
 
 /// What is counted of each flow schema.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -264,6 +287,18 @@ impl Engine {
         behind
     }
 
+    /// Seconds after which a request like this one should come back if it is refused now: 1 to 32, the more the longer its
+    /// level has been refusing.
+    pub fn retry_after<G: AsRef<[u8]>>(&self, request: &Request<'_, G>) -> u64 {
+        self.at_level_of(request, |seats| seats.retry_after.seconds()).unwrap_or(1)
+    }
+
+    /// The most seats that a [work estimator](crate::estimate::WorkEstimator) may give a request like this one; 0: its
+    /// level sets no bound.
+    pub fn max_seats<G: AsRef<[u8]>>(&self, request: &Request<'_, G>) -> u32 {
+        self.at_level_of(request, |seats| seats.max_seats.load(Relaxed)).unwrap_or(0)
+    }
+
     /// Refuses all newcomers from now on. Requests that wait or run go on.
     pub fn close(&self) {
         self.closed.store(true, Release);
@@ -284,6 +319,17 @@ impl Engine {
         // SAFETY: set before the engine is handed out, never null since; what it pointed to is only destroyed after all
         // threads pinned at the time of its replacement have moved on.
         f(unsafe { snapshot.deref() })
+    }
+
+    fn at_level_of<G: AsRef<[u8]>, T>(
+        &self,
+        request: &Request<'_, G>,
+        f: impl FnOnce(&Seats) -> T,
+    ) -> Option<T> {
+        self.with_snapshot(|s| {
+            let classified = s.resolver.policy().classify(request);
+            self.seats(s.levels[classified.level as usize].place).map(f)
+        })
     }
 
     #[inline]
@@ -320,6 +366,7 @@ impl Engine {
                 }
                 Err(why) => {
                     let why = Rejection::from(why);
+                    seats.turned_away(now);
                     self.outcomes.add(cx.number(), row, counter(why), 1);
                     handed(Err(why))
                 }

@@ -1,12 +1,8 @@
 //! What requests are decided by, from one set of objects to the next.
 
-use std::sync::Arc;
-
 use crate::classify::{self, Request};
-use crate::estimate::retry_after::RetryAfter;
 use crate::flow::Flow;
 use crate::policy::Resolver;
-use crate::sync::{AtomicU32, Ordering::Relaxed};
 
 /// One set of objects in force.
 pub(super) struct Snapshot {
@@ -22,9 +18,6 @@ pub(super) struct Snapshot {
 pub(super) struct Binding {
     pub(super) place: u32,
     pub(super) tenancy: u32,
-    pub(super) retry_after: Arc<RetryAfter>,
-    /// Most seats that a work estimator may give; 0: not set.
-    pub(super) max_seats: AtomicU32,
 }
 
 /// Everything that seating a request asks for.
@@ -49,12 +42,6 @@ impl Snapshot {
             tenancy: binding.tenancy,
             row: self.rows[flow.schema as usize],
         }
-    }
-
-    /// As [`Binding::max_seats`]. Changes with the server's limit.
-    pub(super) fn max_seats(&self, level: u32) -> u32 {
-        // Relaxed: a number that orders nothing.
-        self.levels.get(level as usize).map_or(0, |b| b.max_seats.load(Relaxed))
     }
 }
 

@@ -28,13 +28,14 @@ impl Engine {
         self.threads.with(|cx| {
             loop {
                 control.due.collect(&self.inbox, &self.arena.tickets);
-                let adjustment_first =
-                    control.next_adjustment <= now && control.due.next().is_none_or(|due| control.next_adjustment <= due);
+                let adjustment_first = control.next_adjustment <= now
+                    && control.due.next().is_none_or(|due| control.next_adjustment <= due);
                 if adjustment_first {
                     let at = control.next_adjustment;
                     tick.adjusted = Some(self.adjust(control, cx, at));
                     // A host that was away does not adjust for each period that it missed.
-                    control.next_adjustment = control.next_adjustment.max(now.saturating_sub(super::ADJUSTMENT_PERIOD) + 1);
+                    control.next_adjustment =
+                        control.next_adjustment.max(now.saturating_sub(super::ADJUSTMENT_PERIOD) + 1);
                     self.dismiss_drained(control, cx);
                     for tenant in control.tenants.values() {
                         self.seats_at(tenant.place).level.tidy(cx);

@@ -96,6 +96,13 @@ impl RetryAfter {
         }
     }
 
+    /// Forgets everything: for another level in the same place.
+    pub(crate) fn reset(&self) {
+        self.latest.store(0, Relaxed);
+        self.wait.store(Wait::new(1, 0).0, Relaxed);
+        self.tallies.iter().for_each(|tally| tally.store(0, Relaxed));
+    }
+
     /// Notes that a request was refused in the second `now`, counted from 1970.
     ///
     /// The first one in a second also sets the wait, by the refusals of the seconds before. A time before the latest

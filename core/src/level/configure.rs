@@ -80,7 +80,9 @@ impl Level {
 
     /// Gives up gaps that removed queues have left, if nothing is in flight: then arrivals need no step again.
     pub fn tidy(&self, cx: &mut Context) {
-        self.close_gaps(cx);
+        if self.look(cx, |tx| Ok(tx.h.live < tx.h.slots)) {
+            self.close_gaps(cx);
+        }
     }
 
     /// New numbers, at `now`. Nothing in flight is dropped. Queues grow at once, at the end; surplus ones go as their
@@ -89,7 +91,7 @@ impl Level {
     /// Allocates when there are more queues than ever. One call at a time a level; any number of other calls beside it.
     /// On an error nothing has changed.
     pub fn configure(&self, cx: &mut Context, config: &Config, now: u64) -> Result<(), OutOfCells> {
-        self.close_gaps(cx);
+        self.tidy(cx);
         loop {
             let slots = self.look(cx, |tx| Ok(slots_for(&tx.h, config.discipline)));
             self.make_slots(slots)?;
@@ -110,6 +112,14 @@ impl Level {
 
     /// Makes words for slots below `slots`, each pointing to the record of a queue that nobody has used.
     fn make_slots(&self, slots: u32) -> Result<(), OutOfCells> {
+        let there = self.queues.len() as u32;
+        let wanted =
+            slots.max(there).div_ceil(there).next_power_of_two() as usize * there as usize - there as usize;
+        let wanted = wanted + wanted / GROUP as usize;
+        let left = self.arena.cells.left_narrow();
+        if wanted > left {
+            return Err(OutOfCells { wanted, left });
+        }
         while (self.queues.len() as u32) < slots {
             let len = self.queues.len() as u32;
             let (queues, groups) = cells_for(&self.arena, len, 2 * len)?;

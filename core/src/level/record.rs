@@ -242,6 +242,12 @@ impl Cells {
         size_of_val(&*self.wide) + size_of_val(&*self.narrow)
     }
 
+    /// Cells for queues and groups that the common stock has.
+    pub(crate) fn left_narrow(&self) -> usize {
+        let f = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        f.narrow.len() + self.narrow.len() - f.fresh_narrow
+    }
+
     /// Takes cells out of the common stock: when a level or its queues are made, and once a thread. Allocates.
     pub(crate) fn take(
         &self,

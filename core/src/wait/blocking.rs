@@ -13,7 +13,6 @@ const ASLEEP: u32 = 1;
 pub(crate) struct Signal(AtomicU32);
 
 impl Signal {
-    #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Signal(AtomicU32::new(IDLE))
     }
