@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use maitred::api::{Objects, builtin};
 use maitred::error::{Fault, FaultKind};
+use maitred::policy::Policy;
 use maitred_manifest::{Content, Entry, Manifest, Strictness, Unreadable, objects};
 
 use crate::output::{BAD, DOUBTFUL};
@@ -76,14 +77,21 @@ pub fn load(files: &[impl AsRef<std::path::Path>]) -> anyhow::Result<Objects> {
     if foreign > 0 {
         anstream::eprintln!("{DOUBTFUL}note:{DOUBTFUL:#} {foreign} objects of other kinds are left out");
     }
-    match objects(&entries) {
-        Ok(objects) => Ok(objects),
-        Err(faults) => {
-            faults.iter().for_each(|fault| anstream::eprintln!("{}", fault_line(fault)));
-            let count = faults.len();
-            bail!("{count} fault{} in the objects: nothing was done", if count == 1 { "" } else { "s" })
-        }
-    }
+    objects(&entries).or_else(|faults| refuse(&faults))
+}
+
+/// Compiles a set of objects.
+///
+/// # Errors
+/// Prints every fault and says that there were some.
+pub fn compile(set: &Objects, server_concurrency: u32) -> anyhow::Result<Policy> {
+    Policy::compile(set, server_concurrency).or_else(|faults| refuse(&faults))
+}
+
+fn refuse<T>(faults: &[Fault]) -> anyhow::Result<T> {
+    faults.iter().for_each(|fault| anstream::eprintln!("{}", fault_line(fault)));
+    let count = faults.len();
+    bail!("{count} fault{} in the objects: nothing was done", if count == 1 { "" } else { "s" })
 }
 
 /// Prints what could not be read.

@@ -2,11 +2,15 @@
 
 mod convert;
 mod cover;
+mod diff;
+mod explain;
 mod fidelity;
 mod input;
 mod limits;
 mod lint;
 mod output;
+mod probe;
+mod requester;
 mod shuffle;
 mod validate;
 
@@ -40,9 +44,11 @@ Files are YAML or JSON, read as kubectl reads them; `-` stands for standard inpu
 #[derive(Debug, Subcommand)]
 enum Verb {
     Validate(validate::Args),
+    Explain(explain::Args),
     Limits(limits::Args),
     Shuffle(shuffle::Args),
     Convert(convert::Args),
+    Diff(diff::Args),
     /// Prints a script that completes the arguments of this command in a shell.
     #[command(long_about = "Prints a script that completes the arguments of this command in a shell.\n\n\
         Bash: source <(maitred completions bash)")]
@@ -84,8 +90,10 @@ fn run(cli: Cli) -> anyhow::Result<Verdict> {
     let mut printer = Printer::new(cli.output);
     match cli.verb {
         Verb::Validate(args) => validate::run(&args, &mut printer),
+        Verb::Explain(args) => explain::run(&args, &mut printer),
         Verb::Limits(args) => limits::run(&args, &mut printer),
         Verb::Convert(args) => convert::run(&args, &mut printer),
+        Verb::Diff(args) => diff::run(&args, &mut printer),
         Verb::Shuffle(args) => shuffle::run(&args, &mut printer),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
