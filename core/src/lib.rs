@@ -9,6 +9,7 @@ mod counters;
 pub mod engine;
 pub mod error;
 pub mod estimate;
+pub mod explain;
 pub mod fidelity;
 pub mod flow;
 pub mod level;

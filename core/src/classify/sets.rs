@@ -2,12 +2,11 @@
 //!
 //! A set is a list of tops, each a summary of 64 blocks of 64 numbers: bit b says that block b is not empty, and only
 //! such blocks are stored. Intersecting starts with the summaries, so thousands of clauses are dismissed by one AND, and
-//! a set costs memory by what is in it. The first number common to all sets is the answer: numbers are in the order of
-//! matching.
+//! a set costs memory by what is in it.
 
 use std::collections::BTreeMap;
 
-/// Numbers of clauses, as they are collected: block number -> bits of the block.
+/// Numbers of clauses, as they are collected: number of the block -> its bits.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Collected(BTreeMap<u32, u64>);
 
@@ -83,37 +82,40 @@ impl Sets {
         self.blocks[(top.blocks + before) as usize]
     }
 
-    /// The least number below `below` that is in one of `any` and, for each pair of `all`, in one of the pair; and how
-    /// many blocks had to be looked into for it.
+    /// The least rank of the numbers that are in one of `any` and, for each pair of `all`, in one of the pair; `best` if
+    /// none is less. Besides, how many blocks had to be looked into for it.
+    ///
+    /// `ranks` has the rank of each number; within a block it rises, and all of the first numbers of blocks are there.
     #[inline]
-    pub(super) fn first_common<const D: usize>(
+    pub(super) fn least_common<const D: usize>(
         &self,
         any: &[Set],
         all: &[[Set; 2]; D],
-        below: u32,
-    ) -> (Option<u32>, u32) {
+        ranks: &[u32],
+        mut best: u32,
+    ) -> (u32, u32) {
         let mut looked_into = 0;
         for at in 0..self.width {
-            if (at as u32) << 12 >= below {
-                break;
-            }
             let pairs = all.map(|pair| pair.map(|set| self.top(set, at)));
             let any_summary = any.iter().fold(0, |all, &set| all | self.top(set, at).summary);
             let mut live = pairs.iter().fold(any_summary, |live, [a, b]| live & (a.summary | b.summary));
             while live != 0 {
                 let block = live.trailing_zeros();
                 live &= live - 1;
+                let first = (at * 64 + block as usize) * 64;
+                if ranks[first] >= best {
+                    continue;
+                }
                 looked_into += 1;
                 let bits = pairs
                     .iter()
                     .fold(u64::MAX, |bits, &[a, b]| bits & (self.block(a, block) | self.block(b, block)));
                 let bits = bits & any.iter().fold(0, |all, &set| all | self.block(self.top(set, at), block));
                 if bits != 0 {
-                    let number = (at as u32) << 12 | block << 6 | bits.trailing_zeros();
-                    return ((number < below).then_some(number), looked_into);
+                    best = best.min(ranks[first + bits.trailing_zeros() as usize]);
                 }
             }
         }
-        (None, looked_into)
+        (best, looked_into)
     }
 }
