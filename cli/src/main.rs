@@ -17,6 +17,7 @@ mod validate;
 use std::io;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use output::{Format, Printer};
@@ -38,8 +39,8 @@ Exit codes:
   1  findings: faults, differences, and what else the verb was asked to look for
   2  usage, or input that could not be read
 
-Files are YAML or JSON, read as kubectl reads them; `-` stands for standard input, a directory for all .yaml, .yml and
-.json files below it.";
+Files are YAML or JSON, read as kubectl reads them; `-` stands for standard input, a directory \
+for all .yaml, .yml and .json files below it.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -56,8 +57,11 @@ enum Verb {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Prints the manual page, for `man -l -`.
-    Man,
+    /// Prints the manual page of this command or of one of its verbs, for `man -l -`.
+    Man {
+        /// The verb.
+        verb: Option<String>,
+    },
 }
 
 /// What a verb that ran to its end found.
@@ -100,12 +104,23 @@ fn run(cli: Cli) -> anyhow::Result<Verdict> {
             clap_complete::generate(shell, &mut Cli::command(), "maitred", &mut script);
             printer.raw(&script)
         }
-        Verb::Man => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-            printer.raw(&page)
-        }
+        Verb::Man { verb } => printer.raw(&manual(verb.as_deref())?),
     }
+}
+
+fn manual(verb: Option<&str>) -> anyhow::Result<Vec<u8>> {
+    let mut command = Cli::command();
+    command.build();
+    let command = match verb {
+        None => command,
+        Some(verb) => match command.find_subcommand(verb) {
+            Some(found) => found.clone(),
+            None => bail!("there is no verb {verb}: see maitred --help"),
+        },
+    };
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command).render(&mut page)?;
+    Ok(page)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
