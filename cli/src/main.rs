@@ -10,6 +10,8 @@ mod limits;
 mod lint;
 mod output;
 mod probe;
+mod quantity;
+mod replay;
 mod requester;
 mod shuffle;
 mod validate;
@@ -50,6 +52,7 @@ enum Verb {
     Shuffle(shuffle::Args),
     Convert(convert::Args),
     Diff(diff::Args),
+    Replay(replay::Args),
     /// Prints a script that completes the arguments of this command in a shell.
     #[command(long_about = "Prints a script that completes the arguments of this command in a shell.\n\n\
         Bash: source <(maitred completions bash)")]
@@ -98,6 +101,7 @@ fn run(cli: Cli) -> anyhow::Result<Verdict> {
         Verb::Limits(args) => limits::run(&args, &mut printer),
         Verb::Convert(args) => convert::run(&args, &mut printer),
         Verb::Diff(args) => diff::run(&args, &mut printer),
+        Verb::Replay(args) => replay::run(&args, &mut printer),
         Verb::Shuffle(args) => shuffle::run(&args, &mut printer),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
