@@ -168,6 +168,7 @@ pub struct LevelReport {
     /// Its name.
     pub priority_level: String,
     /// `Exempt`, `Reject` or `Queue`.
+    #[serde(rename = "type")]
     pub discipline: &'static str,
     /// The figures.
     #[serde(flatten)]
