@@ -276,7 +276,10 @@ fn every_group_of_a_user_counts_however_many_there_are() {
         }];
         schema
     };
-    let policy = policy(vec![of_group("a", "first"), of_group("b", "second")], Vec::new());
+    // Every group is named by some schema, and so has to be looked into.
+    let mut schemas: Vec<_> = (0..100).map(|i| of_group(&format!("z{i}"), &format!("g{i}"))).collect();
+    schemas.extend([of_group("a", "first"), of_group("b", "second")]);
+    let policy = policy(schemas, Vec::new());
     for (at, expected) in [(0, "a"), (20, "a"), (99, "a"), (200, "b")] {
         let mut groups: Vec<String> = (0..100).map(|i| format!("g{i}")).collect();
         groups[3] = "second".to_owned();

@@ -12,6 +12,8 @@
 
 use std::borrow::Cow;
 
+use arrayvec::ArrayVec;
+
 use super::{
     Request, Target,
     keys::{CollectedKeys, CollectedResources, Keys, Prefixes, Resources},
@@ -251,16 +253,21 @@ impl Clauses {
             Some(account) => self.account_namespaces.get(account),
             None => Set::default(),
         };
-        let mut round = arrayvec::ArrayVec::<Set, ROUND>::from_iter([
-            self.everybody,
-            self.users.get(request.user),
-            account,
-        ]);
+        let mut round = ArrayVec::<Set, ROUND>::new();
+        round.extend([self.everybody, self.users.get(request.user), account]);
+        round.retain(|set| !set.is_empty());
         let mut groups = request.groups.iter();
         let (mut best, mut looked_into) = (u32::MAX, 0);
         loop {
-            let room = round.remaining_capacity();
-            round.extend(groups.by_ref().take(room).map(|group| self.groups.get(group.as_ref())));
+            for group in groups.by_ref() {
+                let set = self.groups.get(group.as_ref());
+                if !set.is_empty() {
+                    round.push(set);
+                    if round.is_full() {
+                        break;
+                    }
+                }
+            }
             let (least, blocks) = sets.least_common(&round, dimensions, &self.schemas, best);
             (best, looked_into) = (least, looked_into + blocks);
             if groups.len() == 0 {

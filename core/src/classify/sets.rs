@@ -1,8 +1,8 @@
 //! Sparse sets of clause numbers, made to be intersected without touching what they do not share.
 //!
-//! A set is a list of tops, each a summary of 64 blocks of 64 numbers: bit b says that block b is not empty, and only
-//! such blocks are stored. Intersecting starts with the summaries, so thousands of clauses are dismissed by one AND, and
-//! a set costs memory by what is in it.
+//! A set is a list of tops, each a summary of 64 blocks of 64 numbers: bit b says that block b is not empty. Stored are
+//! the blocks from the first to the last of these. Intersecting starts with the summaries, so thousands of clauses are
+//! dismissed by one AND, and a set costs memory by what is in it.
 
 use std::collections::BTreeMap;
 
@@ -26,11 +26,18 @@ impl Collected {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Set(u32);
 
+impl Set {
+    #[inline]
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Top {
     summary: u64,
-    /// Where the blocks of this top begin.
-    blocks: u32,
+    /// Where block 0 would be stored if it were; wraps.
+    origin: u32,
 }
 
 /// All sets of one index, side by side.
@@ -56,11 +63,12 @@ impl Sets {
         let set = Set((self.tops.len() / self.width) as u32);
         let mut tops = vec![Top::default(); self.width];
         for (&block, &bits) in &collected.0 {
-            let top = &mut tops[block as usize / 64];
+            let (top, block) = (&mut tops[block as usize / 64], block % 64);
             if top.summary == 0 {
-                top.blocks = self.blocks.len() as u32;
+                top.origin = (self.blocks.len() as u32).wrapping_sub(block);
             }
-            top.summary |= 1 << (block % 64);
+            top.summary |= 1 << block;
+            self.blocks.resize(top.origin.wrapping_add(block) as usize, 0);
             self.blocks.push(bits);
         }
         self.tops.append(&mut tops);
@@ -74,12 +82,7 @@ impl Sets {
 
     #[inline]
     fn block(&self, top: Top, block: u32) -> u64 {
-        let bit = 1 << block;
-        if top.summary & bit == 0 {
-            return 0;
-        }
-        let before = (top.summary & (bit - 1)).count_ones();
-        self.blocks[(top.blocks + before) as usize]
+        if top.summary >> block & 1 == 0 { 0 } else { self.blocks[top.origin.wrapping_add(block) as usize] }
     }
 
     /// The least rank of the numbers that are in one of `any` and, for each pair of `all`, in one of the pair; `best` if
@@ -96,9 +99,12 @@ impl Sets {
     ) -> (u32, u32) {
         let mut looked_into = 0;
         for at in 0..self.width {
-            let pairs = all.map(|pair| pair.map(|set| self.top(set, at)));
-            let any_summary = any.iter().fold(0, |all, &set| all | self.top(set, at).summary);
-            let mut live = pairs.iter().fold(any_summary, |live, [a, b]| live & (a.summary | b.summary));
+            let mut live = any.iter().fold(0, |all, &set| all | self.top(set, at).summary);
+            let mut pairs = [[Top::default(); 2]; D];
+            for (tops, &[a, b]) in pairs.iter_mut().zip(all) {
+                *tops = [self.top(a, at), self.top(b, at)];
+                live &= tops[0].summary | tops[1].summary;
+            }
             while live != 0 {
                 let block = live.trailing_zeros();
                 live &= live - 1;
@@ -107,10 +113,10 @@ impl Sets {
                     continue;
                 }
                 looked_into += 1;
-                let bits = pairs
-                    .iter()
-                    .fold(u64::MAX, |bits, &[a, b]| bits & (self.block(a, block) | self.block(b, block)));
-                let bits = bits & any.iter().fold(0, |all, &set| all | self.block(self.top(set, at), block));
+                let mut bits = any.iter().fold(0, |all, &set| all | self.block(self.top(set, at), block));
+                for &[a, b] in &pairs {
+                    bits &= self.block(a, block) | self.block(b, block);
+                }
                 if bits != 0 {
                     best = best.min(ranks[first + bits.trailing_zeros() as usize]);
                 }
