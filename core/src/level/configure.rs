@@ -8,6 +8,7 @@ use super::context::{Arena, Context};
 use super::queue::Segments;
 use super::record::{GROUP, Group, Header, OutOfCells, Queue};
 use super::rules::set_discipline;
+use super::transaction::{Stale, Transaction};
 use super::word::{self, CellRef};
 use super::{Config, Discipline, Level, Shape};
 use crate::fidelity::Fidelity;
@@ -78,7 +79,7 @@ impl Level {
         self.make_slots(slots)
     }
 
-    /// Gives up gaps that removed queues have left, if nothing is in flight: then arrivals need no step again.
+    /// Closes gaps that removed queues have left, where idle queues can move: then arrivals need no step again.
     pub fn tidy(&self, cx: &mut Context) {
         if self.look(cx, |tx| Ok(tx.h.live < tx.h.slots)) {
             self.close_gaps(cx);
@@ -156,32 +157,57 @@ impl Level {
         }) {}
     }
 
-    /// While nothing is active all queues are alike: those past a gap move into it. And slots at the end whose queues
-    /// are gone are given up. So a level that is resized for ever does not grow for ever.
+    /// Idle queues move into the gap before them, and slots at the end whose queues are gone are given up. So a level
+    /// that is resized for ever does not grow for ever. Positions stay as they are.
     fn close_gaps(&self, cx: &mut Context) {
-        while self.step(cx, |tx| {
-            if tx.h.live == tx.h.slots {
-                return Ok(false);
-            }
-            let end = tx.last_live_below(tx.h.slots).map_or(0, |slot| slot + 1);
-            // From here the scan for the next queue would begin: just after the last queue there is.
-            tx.h.last = tx.h.last.min(end);
-            tx.h.slots = end;
-            if tx.h.live == tx.h.slots || tx.h.active > 0 || tx.h.in_use > 0 {
-                return Ok(false);
-            }
-            let mut gap = 0;
-            while tx.peek(gap)?.is_live() {
+        let mut gap = 0;
+        while let Some(next) = self.step(cx, |tx| tx.close_gap(gap)) {
+            gap = next;
+        }
+    }
+}
+
+impl Transaction<'_> {
+    /// Closes the first gap at or after slot `from` whose next queue is idle, and says where to look on.
+    fn close_gap(&mut self, from: u32) -> Result<Option<u32>, Stale> {
+        let end = self.last_live_below(self.h.slots).map_or(0, |slot| slot + 1);
+        if end < self.h.slots {
+            // The scan for the next queue begins after the last one there is, if it would begin past it.
+            self.h.last = self.h.last.min(end);
+            self.h.slots = end;
+        }
+        let mut gap = from;
+        while gap < end {
+            if self.peek(gap)?.is_live() {
                 gap += 1;
+                continue;
             }
-            tx.h.last =
-                tx.last_live_below(tx.h.last).map_or(0, |slot| if slot > gap { slot } else { slot + 1 });
-            for slot in [gap, end - 1] {
-                let q = tx.queue(slot)?;
-                *q = Queue { removals: q.removals.wrapping_add(1), ..Queue::default() };
+            // There is one, for the slot before `end` is live.
+            let mut slot = gap + 1;
+            while !self.peek(slot)?.is_live() {
+                slot += 1;
             }
-            Ok(true)
-        }) {}
+            let q = self.peek(slot)?;
+            if q.is_active() || q.lingering_seats > 0 {
+                gap = slot + 1;
+                continue;
+            }
+            let there = self.queue(gap)?;
+            *there = Queue {
+                removals: there.removals.wrapping_add(1),
+                next_dispatch_r: q.next_dispatch_r,
+                ..Queue::default()
+            };
+            *self.queue(slot)? = Queue { removals: q.removals.wrapping_add(1), ..Queue::default() };
+            // The scan for the next queue still begins after the same one.
+            if self.h.last == slot + 1 {
+                self.h.last = gap + 1;
+            } else if self.h.last > gap && self.h.last <= slot {
+                self.h.last = gap;
+            }
+            return Ok(Some(gap + 1));
+        }
+        Ok(None)
     }
 }
 

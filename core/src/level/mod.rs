@@ -298,11 +298,14 @@ impl Level {
 
     fn arrive_by_step(&self, cx: &mut Context, ticket: &Ticket, n: &Newcomer, now: u64) -> Placed {
         prepare_to_wait(ticket, n.ticket.generation());
-        let placed = self.step(cx, |tx| tx.arrive(now, n));
+        let mut placed = self.step(cx, |tx| tx.arrive(now, n));
         if placed.queue.is_none() && placed.outcome.is_ok() {
             // It runs, and nobody else has heard of it.
             let running = StateWord::new(n.ticket.generation(), NOT_CLIPPED, State::Running);
             ticket.state.store(running.0, Release);
+        } else if placed.outcome == Ok(State::Waiting) && ticket.state().state() == State::Running {
+            // Granted by a step that made the grants which its own had no room for.
+            placed.outcome = Ok(State::Running);
         }
         placed
     }

@@ -216,7 +216,10 @@ impl Transaction<'_> {
     /// A scan that grants nobody leaves the reference's scan position where it was, save that from before the first
     /// queue it comes to the last one.
     fn rewind_last(&mut self) -> Result<(), Stale> {
-        if self.h.live != self.h.slots && self.last_live_below(self.h.last.min(self.h.slots)).is_none() {
+        let gaps = self.h.live != self.h.slots;
+        let at_none =
+            self.h.last == 0 || gaps && self.last_live_below(self.h.last.min(self.h.slots)).is_none();
+        if at_none {
             self.h.last = self.last_live_below(self.h.slots).map_or(0, |slot| slot + 1);
         }
         Ok(())
@@ -259,7 +262,8 @@ impl Transaction<'_> {
         if self.tracks_lingering() {
             self.h.lingering_seats = self.h.lingering_seats.saturating_sub(seats);
         }
-        if l.slot != NONE && self.peek(l.slot)?.removals == l.removals {
+        // Its queue may have gone meanwhile, and the slot with it.
+        if l.slot < self.h.slots && self.peek(l.slot)?.removals == l.removals {
             let q = self.queue(l.slot)?;
             q.lingering_seats = q.lingering_seats.saturating_sub(seats);
             self.remove_if_surplus(l.slot)?;
