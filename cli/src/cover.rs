@@ -93,13 +93,9 @@ impl<'a> Who<'a> {
 }
 
 fn resource_rule(wide: &ResourcePolicyRule, narrow: &ResourcePolicyRule) -> bool {
-    let resource = |narrow: &String| {
-        let subresource = narrow.split_once('/').map(|(_, subresource)| format!("*/{subresource}"));
-        wide.resources.iter().any(|wide| wide == "*" || wide == narrow || Some(wide) == subresource.as_ref())
-    };
     list(&wide.verbs, &narrow.verbs)
         && list(&wide.api_groups, &narrow.api_groups)
-        && narrow.resources.iter().all(resource)
+        && list(&wide.resources, &narrow.resources)
         && (wide.cluster_scope || !narrow.cluster_scope)
         && list(&wide.namespaces, &narrow.namespaces)
 }
@@ -124,9 +120,15 @@ fn list(wide: &[String], narrow: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use maitred::classify::rule::check;
+    use maitred::classify::{Request, Target};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::{select, subsequence};
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::requester::implied_groups;
 
     fn subject_of(value: Value) -> Subject {
         serde_json::from_value(value).unwrap()
@@ -158,5 +160,83 @@ mod tests {
         assert!(non_resource_rule(&rule("/a/*"), &rule("/a/b/*")));
         assert!(!non_resource_rule(&rule("/a/*"), &rule("/a")));
         assert!(!non_resource_rule(&rule("/a/*"), &rule("/ab")));
+    }
+
+    fn subjects() -> impl Strategy<Value = Value> {
+        let user = select(vec!["*", "a", "b", "system:anonymous", "system:serviceaccount:n:a"]);
+        let group =
+            select(vec!["*", "g", AUTHENTICATED, UNAUTHENTICATED, ACCOUNTS, "system:serviceaccounts:n"]);
+        let account = (select(vec!["n", "m"]), select(vec!["*", "a"]));
+        prop_oneof![
+            user.prop_map(|name| json!({"kind": "User", "user": {"name": name}})),
+            group.prop_map(|name| json!({"kind": "Group", "group": {"name": name}})),
+            account.prop_map(|(namespace, name)| {
+                json!({"kind": "ServiceAccount", "serviceAccount": {"namespace": namespace, "name": name}})
+            }),
+        ]
+    }
+
+    /// Some of the values, or a star.
+    fn list(values: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static str>> {
+        prop_oneof![subsequence(values, 1..=values.len()), Just(vec!["*"])]
+    }
+
+    const PATHS: &[&str] = &["/a", "/a/", "/a/*", "/a/b", "/a/b/*", "/"];
+    const RESOURCES: &[&str] = &["pods", "pods/log", "*/log", "nodes"];
+
+    fn schemas() -> impl Strategy<Value = FlowSchema> {
+        let resources =
+            (list(&["get", "list"]), list(&["", "x"]), list(RESOURCES), any::<bool>(), list(&["n", "m"]));
+        let resource_rule = resources.prop_map(|(verbs, groups, resources, cluster, namespaces)| {
+            json!({"verbs": verbs, "apiGroups": groups, "resources": resources, "clusterScope": cluster, "namespaces": namespaces})
+        });
+        let path_rule = (list(&["get", "list"]), list(PATHS))
+            .prop_map(|(verbs, paths)| json!({"verbs": verbs, "nonResourceURLs": paths}));
+        let rule = (vec(subjects(), 1..3), vec(resource_rule, 0..3), vec(path_rule, 0..2));
+        let rule = rule.prop_map(|(subjects, resources, paths)| {
+            json!({"subjects": subjects, "resourceRules": resources, "nonResourceRules": paths})
+        });
+        vec(rule, 1..3).prop_map(|rules| {
+            serde_json::from_value(json!({"metadata": {"name": "s"}, "spec": {"rules": rules}})).unwrap()
+        })
+    }
+
+    const USERS: &[&str] =
+        &["a", "b", "c", "system:anonymous", "system:serviceaccount:n:a", "system:serviceaccount:m:b"];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn what_covers_matches_every_request_that_the_other_matches(wide in schemas(), narrow in schemas()) {
+            if !schema(&wide, &narrow) {
+                return Ok(());
+            }
+            let mut targets = vec![];
+            for path in ["/", "/a", "/a/", "/a/b", "/a/b/c", "/ab", "/c"] {
+                targets.push((Target::path(path), ""));
+            }
+            for (resource, subresource) in [("pods", ""), ("pods", "log"), ("nodes", "log"), ("nodes", ""), ("x", "")] {
+                for namespace in ["", "n", "m", "o"] {
+                    for group in ["", "x", "y"] {
+                        targets.push((Target::resource(group, resource, subresource), namespace));
+                    }
+                }
+            }
+            for user in USERS {
+                for more in [&[][..], &["g"]] {
+                    // The anonymous user is in no group of somebody's own.
+                    if *user == ANONYMOUS && !more.is_empty() {
+                        continue;
+                    }
+                    let groups: Vec<_> = implied_groups(user).into_iter().chain(more.iter().map(|g| g.to_string())).collect();
+                    for (verb, (target, namespace)) in ["get", "list", "put"].into_iter().flat_map(|verb| targets.iter().map(move |t| (verb, t))) {
+                        let request = Request::new(user, &groups, verb, *target).in_namespace(*namespace);
+                        if check(&narrow.spec, &request).is_ok() {
+                            prop_assert!(check(&wide.spec, &request).is_ok(), "{request:?}");
+                        }
+                    }
+                }
+            }
+        }
     }
 }

@@ -151,6 +151,7 @@ pub fn warning_line(fault: &Fault) -> String {
 pub fn warning_message(fault: &Fault) -> String {
     match (&fault.value, fault.detail.as_str()) {
         (_, "") => fault.message(),
+        _ if fault.kind == FaultKind::UnknownField => fault.message(),
         (Some(value), detail) => format!("{value}: {detail}"),
         (None, detail) => detail.to_owned(),
     }

@@ -63,6 +63,15 @@ fn schema_warnings(entry: &Entry, schema: &FlowSchema, all: &Objects) -> Vec<Fau
         found.push(fault.with_value(schema.spec.matching_precedence));
     }
     for (rule_index, rule) in schema.spec.rules.iter().enumerate() {
+        for (index, part) in rule.resource_rules.iter().enumerate() {
+            for (place, resource) in
+                part.resources.iter().enumerate().filter(|(_, text)| text.len() > 1 && text.contains('*'))
+            {
+                let path = format!("spec.rules[{rule_index}].resourceRules[{index}].resources[{place}]");
+                let detail = "matches nothing: only a `*` alone stands for other resources";
+                found.push(entry.fault(FaultKind::Invalid, &path, detail).with_value(resource.as_str()));
+            }
+        }
         for (index, subject) in rule.subjects.iter().enumerate() {
             let wider = rule.subjects.iter().enumerate().position(|(other, wider)| {
                 other != index

@@ -171,6 +171,16 @@ fn what_is_surely_not_meant_is_a_warning() {
           this does"
         ]
     );
+    let resources =
+        "resourceRules: [{verbs: [get], apiGroups: [apps], resources: ['*/scale'], clusterScope: true}]";
+    let star = SCHEMA.replace("nonResourceRules: [{verbs: [get], nonResourceURLs: [/metrics]}]", resources);
+    assert_eq!(
+        lines(&star, &[]),
+        [
+            "9:67: warning: FlowSchema/s: spec.rules[0].resourceRules[0].resources[0]: \"*/scale\": matches nothing: only a `*` \
+          alone stands for other resources"
+        ]
+    );
     let twice = lines(&format!("{SCHEMA}---\n{SCHEMA}"), &[]);
     assert_eq!(
         twice,

@@ -3,11 +3,9 @@
 //! One line a file, `NAME passed P of T`, with the first mismatches of each below it; a last line for all. What the
 //! directory holds besides is listed too: nothing is skipped in silence. Exits 1 if anything falls short.
 
-#[allow(dead_code)]
 mod outcome;
 mod report;
 mod suites;
-#[allow(dead_code)]
 mod vectors;
 mod walk;
 

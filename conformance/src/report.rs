@@ -65,3 +65,54 @@ fn name(dir: &Path, file: &Path) -> String {
     let path = file.strip_prefix(dir).unwrap_or(file);
     path.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::walk;
+
+    /// The report on a directory with these files, and the verdict.
+    fn report(files: &[(&str, &str)]) -> (String, bool) {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let mut out = Vec::new();
+        let verdict = run(dir.path(), &walk::files(dir.path()).unwrap(), &mut out).unwrap();
+        (String::from_utf8(out).unwrap(), verdict)
+    }
+
+    const HASHES: &str = "{\"fields\":{}}\n{\"fs\":\"\",\"d\":\"\",\"h\":\"10987292151339758702\"}\n";
+
+    #[test]
+    fn a_good_file_passes_and_others_are_listed() {
+        let (text, verdict) = report(&[("a/flowhash.jsonl", HASHES), ("README.md", ""), ("a/x.yaml", "")]);
+        assert_eq!(
+            text,
+            "unknown: README.md\na/flowhash.jsonl passed 1 of 1\nunknown: a/x.yaml\nALL passed 1 of 1 in 1 files\n"
+        );
+        assert!(verdict);
+    }
+
+    #[test]
+    fn a_wrong_answer_is_shown_and_fails_the_whole() {
+        let (text, verdict) = report(&[("flowhash.jsonl", &HASHES.replace("8702", "8703"))]);
+        assert!(text.starts_with("flowhash.jsonl passed 0 of 1\n  "), "{text}");
+        assert!(text.contains("10987292151339758703") && text.contains("10987292151339758702"), "{text}");
+        assert!(text.ends_with("ALL passed 0 of 1 in 1 files\n") && !verdict);
+    }
+
+    #[test]
+    fn what_holds_no_case_or_cannot_be_read_fails() {
+        let cut = &HASHES[..HASHES.len() - 5];
+        let headless = HASHES.split_once('\n').unwrap().1;
+        for text in ["", "{\"fields\":{}}\n", cut, headless, "not json\n"] {
+            let (report, verdict) = report(&[("flowhash.jsonl", text)]);
+            assert!(report.starts_with("flowhash.jsonl passed 0 of 1\n"), "{text:?}: {report}");
+            assert!(!verdict);
+        }
+        assert_eq!(report(&[]), ("ALL passed 0 of 0 in 0 files\n".to_owned(), false));
+    }
+}

@@ -21,6 +21,7 @@
 
 mod build;
 mod document;
+mod names;
 mod objects;
 mod scalar;
 mod source;

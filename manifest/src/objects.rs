@@ -6,6 +6,7 @@ use maitred::error::{Fault, FaultKind, Location, ObjectRef};
 
 use crate::build::Remark;
 use crate::document::{Document, Item};
+use crate::names;
 use crate::source::{Manifest, Unreadable};
 use crate::tree::Mark;
 
@@ -162,7 +163,9 @@ impl Document {
             }
             _ => Content::Unreadable,
         };
-        entry.warnings.extend(unknown);
+        entry
+            .warnings
+            .extend(unknown.into_iter().map(|fault| Fault { detail: names::advice(&fault.path), ..fault }));
         for fault in faults.iter_mut().chain(&mut entry.warnings) {
             fault.object = Some(entry.object.clone());
             fault.at = Some(self.location(item.place_of(&fault.path)));
