@@ -2,10 +2,10 @@
 
 use anyhow::bail;
 use clap::ArgGroup;
-use maitred::classify::rule::{Difference, check};
+use maitred::classify::rule::Difference;
 use maitred::classify::{Request, Target};
+use maitred::explain::{Explanation, Response, Shuffle, explain};
 use maitred::flow::{Distinguisher, FlowHasher};
-use maitred::policy::{LevelKind, Policy};
 use serde::Serialize;
 
 use crate::Verdict;
@@ -58,17 +58,17 @@ struct Report {
     verb: String,
     #[serde(flatten)]
     target: TargetReport,
-    flow_schema: String,
-    matching_precedence: i32,
-    /// Path of the rule that matched; absent when nothing matched and catch-all took the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    matched_by: Option<String>,
-    priority_level: Level,
-    flow: Flow,
-    passed_over: Vec<PassedOver>,
-    /// Schemas that would have come before but are ignored, because their level does not exist.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    dangling: Vec<Dangling>,
+    #[serde(flatten)]
+    explanation: Explanation,
+    /// Seats of the level.
+    seats: Seats,
+}
+
+#[derive(Debug, Serialize)]
+struct Seats {
+    nominal: u64,
+    min: u64,
+    max: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,45 +76,6 @@ struct Report {
 enum TargetReport {
     Resource { api_group: String, resource: String, subresource: String, namespace: String },
     Path { path: String },
-}
-
-#[derive(Debug, Serialize)]
-struct Level {
-    name: String,
-    /// `Exempt`, `Reject` or `Queue`.
-    #[serde(rename = "type")]
-    kind: &'static str,
-    nominal: u64,
-    min: u64,
-    max: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    queues: Option<u32>,
-}
-
-#[derive(Debug, Serialize)]
-struct Flow {
-    /// `ByUser`, `ByNamespace` or `None`.
-    distinguisher_method: Distinguisher,
-    distinguisher: String,
-    /// A number that may pass 2^53, thus as text.
-    hash: String,
-    /// Queues in the order dealt; empty where the level has none.
-    hand: Vec<u32>,
-}
-
-#[derive(Debug, Serialize)]
-struct PassedOver {
-    flow_schema: String,
-    matching_precedence: i32,
-    priority_level: String,
-    differences: Vec<Difference>,
-}
-
-#[derive(Debug, Serialize)]
-struct Dangling {
-    flow_schema: String,
-    matching_precedence: i32,
-    priority_level: String,
 }
 
 /// Runs the verb.
@@ -131,16 +92,28 @@ pub fn run(args: &Args, printer: &mut Printer) -> anyhow::Result<Verdict> {
     };
     let verb = args.verb.to_lowercase();
     let request = Request::new(&args.user, &groups, &verb, target).in_namespace(&args.namespace);
-    let target = match &args.path {
-        Some(path) => TargetReport::Path { path: path.clone() },
-        None => TargetReport::Resource {
-            api_group: args.api_group.clone(),
-            resource: resource.to_owned(),
-            subresource: subresource.to_owned(),
-            namespace: args.namespace.clone(),
+    let explanation = explain(&policy, &request, &FlowHasher::Kubernetes);
+    let level = policy.levels().iter().find(|level| *level.name == explanation.priority_level);
+    let report = Report {
+        target: match &args.path {
+            Some(path) => TargetReport::Path { path: path.clone() },
+            None => TargetReport::Resource {
+                api_group: args.api_group.clone(),
+                resource: resource.to_owned(),
+                subresource: subresource.to_owned(),
+                namespace: args.namespace.clone(),
+            },
         },
+        seats: level.map_or(Seats { nominal: 0, min: 0, max: 0 }, |level| Seats {
+            nominal: level.nominal,
+            min: level.min,
+            max: level.max,
+        }),
+        user: args.user.clone(),
+        verb: verb.clone(),
+        groups: groups.clone(),
+        explanation,
     };
-    let report = report(&policy, &request, &groups, target);
     printer.print(&report, |out| write(out, &report))?;
     Ok(Verdict::Fine)
 }
@@ -157,112 +130,53 @@ fn resource(args: &Args) -> anyhow::Result<(&str, &str)> {
     }
 }
 
-fn report(policy: &Policy, request: &Request<'_, String>, groups: &[String], target: TargetReport) -> Report {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let classified = policy.classify(request);
-    let flow = policy.flow(request, &FlowHasher::Kubernetes);
-    let schema = &policy.schemas()[classified.schema as usize];
-    let level = &policy.levels()[classified.level as usize];
-    let level_name = |index: u32| policy.levels()[index as usize].name.to_string();
-    let before =
-        policy.schemas().iter().take_while(|other| classified.fallback || !std::ptr::eq(*other, schema));
-    let place = (schema.precedence, &*schema.name);
-    Report {
-        user: text(request.user),
-        groups: groups.to_vec(),
-        verb: text(request.verb),
-        target,
-        flow_schema: schema.name.to_string(),
-        matching_precedence: schema.precedence,
-        matched_by: check(&schema.spec, request).ok().filter(|_| !classified.fallback),
-        priority_level: Level {
-            name: level.name.to_string(),
-            kind: match level.kind {
-                LevelKind::Exempt => "Exempt",
-                LevelKind::Reject => "Reject",
-                LevelKind::Queue { .. } => "Queue",
-            },
-            nominal: level.nominal,
-            min: level.min,
-            max: level.max,
-            queues: match &level.kind {
-                LevelKind::Queue { deck, .. } => Some(deck.deck_size()),
-                LevelKind::Exempt | LevelKind::Reject => None,
-            },
-        },
-        flow: Flow {
-            distinguisher_method: schema.distinguisher,
-            distinguisher: text(policy.distinguisher(classified, request)),
-            hash: flow.hash.to_string(),
-            hand: flow.hand.map_or_else(Vec::new, |hand| hand.cards().to_vec()),
-        },
-        passed_over: before
-            .map(|other| PassedOver {
-                flow_schema: other.name.to_string(),
-                matching_precedence: other.precedence,
-                priority_level: level_name(other.level),
-                differences: check(&other.spec, request).err().unwrap_or_default(),
-            })
-            .collect(),
-        dangling: policy
-            .dangling()
-            .iter()
-            .filter(|other| {
-                (other.spec.matching_precedence, &*other.name) < place && check(&other.spec, request).is_ok()
-            })
-            .map(|other| Dangling {
-                flow_schema: other.name.to_string(),
-                matching_precedence: other.spec.matching_precedence,
-                priority_level: other.spec.priority_level_configuration.name.clone(),
-            })
-            .collect(),
-    }
-}
-
 fn write(out: &mut dyn std::io::Write, report: &Report) -> std::io::Result<()> {
-    let level = &report.priority_level;
-    let by = match &report.matched_by {
+    let Report { explanation: found, seats, .. } = report;
+    let by = match &found.matched_by {
         Some(path) => format!("by {path}"),
         None => "because no schema matches".to_owned(),
     };
     writeln!(
         out,
         "flow schema     {GOOD}{}{GOOD:#}, precedence {}, {by}",
-        report.flow_schema, report.matching_precedence
+        found.flow_schema, found.matching_precedence
     )?;
-    let seats = format!(
-        "{} seats of its own, {} to {} with lending and borrowing",
-        level.nominal, level.min, level.max
-    );
-    let seats = if level.kind == "Exempt" { "never held back".to_owned() } else { seats };
-    writeln!(out, "priority level  {GOOD}{}{GOOD:#}, {}, {seats}", level.name, level.kind)?;
-    let flow = &report.flow;
-    let told_apart = match flow.distinguisher_method {
-        Distinguisher::None => "all requests of the schema".to_owned(),
-        Distinguisher::ByUser => format!("user {:?}", flow.distinguisher),
-        Distinguisher::ByNamespace => format!("namespace {:?}", flow.distinguisher),
+    let seats = match found.response {
+        Response::Exempt => "never held back".to_owned(),
+        Response::Reject | Response::Queue => {
+            format!(
+                "{} seats of its own, {} to {} with lending and borrowing",
+                seats.nominal, seats.min, seats.max
+            )
+        }
     };
-    let hand = match level.queues {
+    writeln!(out, "priority level  {GOOD}{}{GOOD:#}, {:?}, {seats}", found.priority_level, found.response)?;
+    let told_apart = match found.distinguisher_method {
+        Distinguisher::None => "all requests of the schema".to_owned(),
+        Distinguisher::ByUser => format!("user {:?}", found.distinguisher),
+        Distinguisher::ByNamespace => format!("namespace {:?}", found.distinguisher),
+    };
+    let hand = match &found.shuffle {
         None => String::new(),
-        Some(1) => ", the only queue".to_owned(),
-        Some(queues) => {
-            let cards: Vec<_> = flow.hand.iter().map(u32::to_string).collect();
-            format!(", hash {}, queues {} of {queues}", flow.hash, cards.join(" "))
+        Some(Shuffle { queues: 1, .. }) => ", the only queue".to_owned(),
+        Some(Shuffle { hash, queues, hand }) => {
+            let cards: Vec<_> = hand.iter().map(u32::to_string).collect();
+            format!(", hash {hash}, queues {} of {queues}", cards.join(" "))
         }
     };
     writeln!(out, "flow            {told_apart}{hand}")?;
     writeln!(out, "groups          {}", report.groups.join(", "))?;
-    for dangling in &report.dangling {
+    for dangling in &found.dangling {
         writeln!(
             out,
             "{DOUBTFUL}ignored{DOUBTFUL:#}         {}, precedence {}, would have matched, but its level {:?} does not exist",
             dangling.flow_schema, dangling.matching_precedence, dangling.priority_level
         )?;
     }
-    if !report.passed_over.is_empty() {
+    if !found.earlier.is_empty() {
         writeln!(out, "\nnot matched before:")?;
     }
-    for other in &report.passed_over {
+    for other in &found.earlier {
         writeln!(
             out,
             "{} (precedence {}, {})",

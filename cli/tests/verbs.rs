@@ -10,16 +10,16 @@ fn explain_names_schema_level_flow_and_hand_of_a_request() {
     let report =
         json(&["explain", "--user", "alice", "--verb", "get", "--resource", "pods", "--namespace", "n"]);
     assert_eq!(report["flow_schema"], "global-default");
-    assert_eq!(report["priority_level"]["name"], "global-default");
+    assert_eq!(report["priority_level"], "global-default");
     assert_eq!(report["matched_by"], "spec.rules[0].resourceRules[0]");
     assert_eq!(report["groups"], json!(["system:authenticated"]));
     // SHA-256 of "global-default", a zero byte and "alice"; its first eight bytes, little-endian.
-    assert_eq!(report["flow"]["hash"], "17644606172554983095");
-    assert_eq!(report["flow"]["hand"], json!([55, 62, 126, 125, 105, 1]));
-    let passed_over = report["passed_over"].as_array().unwrap();
-    assert_eq!(passed_over[0]["flow_schema"], "exempt");
-    assert_eq!(passed_over[0]["differences"][0]["path"], "spec.rules[0].subjects");
-    assert_eq!(passed_over[0]["differences"][0]["covers"], json!(["group \"system:masters\""]));
+    assert_eq!(report["shuffle"]["hash"], "17644606172554983095");
+    assert_eq!(report["shuffle"]["hand"], json!([55, 62, 126, 125, 105, 1]));
+    let earlier = report["earlier"].as_array().unwrap();
+    assert_eq!(earlier[0]["flow_schema"], "exempt");
+    assert_eq!(earlier[0]["differences"][0]["path"], "spec.rules[0].subjects");
+    assert_eq!(earlier[0]["differences"][0]["covers"], json!(["group \"system:masters\""]));
 }
 
 #[test]
