@@ -63,9 +63,10 @@ static SUITES: &[Suite] = &[
     Suite { pattern: "*-expected.json", run: missing, inputs: recording_inputs },
 ];
 
-/// The suite that runs `path`, going by its name.
+/// The suite that runs `path`, going by its name, packed by gzip or not.
 pub fn of(path: &Path) -> Option<&'static Suite> {
     let name = path.file_name()?.to_str()?;
+    let name = name.strip_suffix(".gz").unwrap_or(name);
     SUITES.iter().find(|suite| matches(suite.pattern, name))
 }
 

@@ -1,0 +1,51 @@
+//! The lock-free protocol, interleaving by interleaving.
+//!
+//! Loom runs small models of two or three threads through every order of their atomic operations, up to a number of
+//! preemptions. Points suspend real threads for good in the middle of an operation and let the others go on. Both build
+//! the engine with a `cfg` of its own, into folders of their own, so that the usual artefacts stay.
+
+use std::process::Command;
+
+use crate::steps::Steps;
+use crate::workspace::{engine_tests, locked, rustflags, target};
+
+/// Ends of the names of the tests, by the `cfg` that they are built with.
+const LOOM: &str = "_loom";
+const POINTS: &str = "_points";
+
+#[derive(clap::Args, Clone)]
+#[group(skip)]
+pub struct Options {
+    /// Preemptions that a loom model explores. 3 takes hours for some models.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    preemptions: u32,
+    /// Seconds after which a loom model stops, explored or not.
+    #[arg(long, value_name = "S", default_value_t = 60)]
+    seconds_per_model: u32,
+}
+
+pub fn loom(steps: &mut Steps, options: &Options) {
+    steps.check("models: loom", || {
+        let mut test = test_command("loom", LOOM)?;
+        test.env("LOOM_MAX_PREEMPTIONS", options.preemptions.to_string());
+        test.env("LOOM_MAX_DURATION", options.seconds_per_model.to_string());
+        crate::steps::execute(&mut test)
+    });
+}
+
+pub fn points(steps: &mut Steps) {
+    steps.check("models: suspended threads", || {
+        crate::steps::execute(&mut test_command("maitred_points", POINTS)?)
+    });
+}
+
+/// Runs the engine's tests that end with `suffix`, built with `cfg`.
+pub fn test_command(cfg: &str, suffix: &str) -> anyhow::Result<Command> {
+    let mut test = locked("test");
+    test.args(["--release", "--package", "maitred"]);
+    for name in engine_tests(suffix)? {
+        test.arg("--test").arg(name);
+    }
+    test.arg("--target-dir").arg(target(cfg)).env("RUSTFLAGS", rustflags(&format!("--cfg {cfg}")));
+    Ok(test)
+}

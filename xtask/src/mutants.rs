@@ -1,0 +1,96 @@
+//! Planted faults: each is one wrong line of the protocol, behind a `cfg`, and a test must notice it.
+//!
+//! A set of models proves something only if it fails when the protocol is wrong.
+
+use std::collections::BTreeSet;
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::models;
+use crate::steps::{Steps, execute};
+use crate::workspace::{cargo, files, root, target, text};
+
+/// A planted fault.
+struct Fault {
+    /// The value of `maitred_mutant`.
+    name: &'static str,
+    /// The test that notices it soonest.
+    noticed_by: &'static str,
+    /// Whether that takes less than half a minute.
+    quick: bool,
+}
+
+static FAULTS: &[Fault] = &[];
+
+#[derive(clap::Args)]
+#[group(skip)]
+pub struct Options {
+    /// Only the faults that are noticed within seconds.
+    #[arg(long)]
+    quick: bool,
+    /// Only this fault.
+    #[arg(value_name = "FAULT")]
+    only: Option<String>,
+}
+
+impl Options {
+    pub fn quick() -> Self {
+        Options { quick: true, only: None }
+    }
+}
+
+pub fn run(steps: &mut Steps, options: &Options) {
+    let chosen = |fault: &&Fault| match &options.only {
+        Some(name) => fault.name == name,
+        None => fault.quick || !options.quick,
+    };
+    let mut any = false;
+    for fault in FAULTS.iter().filter(chosen) {
+        any = true;
+        steps.check(&format!("fault: {}", fault.name), || is_noticed(fault));
+    }
+    if !any {
+        steps.check("faults", || bail!("no such fault"));
+    }
+}
+
+/// Builds with the fault and expects the test to fail. First without, so that a test that always fails counts for
+/// nothing; that run is part of `loom`.
+fn is_noticed(fault: &Fault) -> Result<()> {
+    let folder = target("mutants");
+    // The wrapper's variable is nothing that cargo knows of: what was built with another fault has to go.
+    let mut clean = cargo("clean");
+    clean.args(["--release", "--package", "maitred", "--target-dir"]).arg(&folder).stderr(Stdio::null());
+    execute(&mut clean)?;
+    let mut test = models::test_command("loom", "_loom")?;
+    test.args(["--target-dir"]).arg(&folder);
+    test.env("RUSTC_WORKSPACE_WRAPPER", root().join("xtask/with-fault.sh")).env("MAITRED_FAULT", fault.name);
+    test.args(["--", fault.noticed_by]);
+    let status = test.status().context("cannot run cargo")?;
+    if status.success() {
+        bail!("{} passes with the fault planted", fault.noticed_by);
+    }
+    Ok(())
+}
+
+/// The table and the sources name the same faults.
+pub fn check_table() -> Result<()> {
+    let mut planted = BTreeSet::new();
+    for file in files()?.iter().filter(|file| file.starts_with("core/src")) {
+        if let Some(text) = text(file)? {
+            planted.extend(
+                text.split("maitred_mutant = \"")
+                    .skip(1)
+                    .filter_map(|rest| rest.split_once('"').map(|(name, _)| name.to_owned())),
+            );
+        }
+    }
+    let listed: BTreeSet<String> = FAULTS.iter().map(|fault| fault.name.to_owned()).collect();
+    if planted != listed {
+        let unlisted: Vec<_> = planted.difference(&listed).collect();
+        let gone: Vec<_> = listed.difference(&planted).collect();
+        bail!("xtask/src/mutants.rs: not in the table: {unlisted:?}; not in the sources: {gone:?}");
+    }
+    Ok(())
+}
