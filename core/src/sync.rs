@@ -5,6 +5,10 @@ pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Atomic
 #[cfg(not(loom))]
 pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
+/// Lets another thread of the model go on, where builds would ask the system to sleep.
+#[cfg(loom)]
+pub(crate) use loom::thread::yield_now;
+
 use Ordering::{Acquire, Release};
 
 /// Words that are read while their owner may already be filling them anew.

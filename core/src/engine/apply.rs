@@ -243,7 +243,7 @@ impl Engine {
         let resolver = Resolver::new(policy, self.options.hasher, self.options.cached_flows);
         let next = Owned::new(Snapshot { generation, resolver, levels, rows });
         let guard = epoch::pin();
-        let old = self.snapshot.swap(next, std::sync::atomic::Ordering::AcqRel, &guard);
+        let old = self.snapshot.swap(next, AcqRel, &guard);
         // Release: who sees the number sees the snapshot.
         self.generation.store(generation, Release);
         if !old.is_null() {

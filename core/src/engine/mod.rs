@@ -315,7 +315,7 @@ impl Engine {
     #[inline]
     fn with_snapshot<T>(&self, f: impl FnOnce(&Snapshot) -> T) -> T {
         let guard = epoch::pin();
-        let snapshot = self.snapshot.load(std::sync::atomic::Ordering::Acquire, &guard);
+        let snapshot = self.snapshot.load(Acquire, &guard);
         // SAFETY: set before the engine is handed out, never null since; what it pointed to is only destroyed after all
         // threads pinned at the time of its replacement have moved on.
         f(unsafe { snapshot.deref() })

@@ -91,7 +91,7 @@ mod futex {
     use crate::sync::AtomicU32;
 
     pub(super) fn wait(_: &AtomicU32, _: u32, _: u64) {
-        loom::thread::yield_now();
+        crate::sync::yield_now();
     }
 
     pub(super) fn wake(_: &AtomicU32) {}
