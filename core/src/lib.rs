@@ -1,4 +1,18 @@
 //! `maitred` seats requests: run now, wait your fair turn, or no.
+//!
+//! It decides as Kubernetes API Priority and Fairness does, from the same objects. Data flows through the modules in this
+//! order:
+//!
+//! | when | modules |
+//! |---|---|
+//! | configuration | [`api`]: objects, read and validated → [`policy`]: compiled, immutable |
+//! | a request | [`classify`]: its flow schema → [`flow`], [`shuffle`]: its flow and hand → [`level`]: runs, waits or is refused → [`ticket`], [`wait`] |
+//! | every ten seconds | [`borrow`]: demand → limits of the levels |
+//! | where a host wants them | [`estimate`]: widths of requests, and when to come back |
+//!
+//! [`engine`] ties them together, and is where to begin. All times are nanoseconds on one clock ([`time`]). Atomics come
+//! from [`sync`] alone. Where the engine departs from the reference is told by [`fidelity`]; faults are values
+//! ([`error`]).
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -19,3 +33,8 @@ pub mod sync;
 pub mod ticket;
 pub mod time;
 pub mod wait;
+
+/// The Rust of the README, run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -145,6 +145,14 @@ pub enum Finished {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadTicket;
 
+impl std::fmt::Display for BadTicket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("no request with this ticket is there, or it is not in the state that was asked for")
+    }
+}
+
+impl std::error::Error for BadTicket {}
+
 /// A priority level. All methods may be called from any thread, each with a [`Context`] of its own.
 ///
 /// None blocks; none allocates but [`new`](Level::new) and [`configure`](Level::configure). Times are nanoseconds; a

@@ -228,6 +228,14 @@ pub struct OutOfCells {
     pub left: usize,
 }
 
+impl fmt::Display for OutOfCells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the memory bound leaves {} cells where {} are needed: raise ArenaSize", self.left, self.wanted)
+    }
+}
+
+impl std::error::Error for OutOfCells {}
+
 impl Cells {
     pub(crate) fn new(wide: usize, narrow: usize) -> Self {
         Cells {
