@@ -21,7 +21,18 @@ struct Fault {
     quick: bool,
 }
 
-static FAULTS: &[Fault] = &[];
+static FAULTS: &[Fault] = &[
+    fault("arrive_without_looking_again", ""),
+    fault("level_word_first", ""),
+    fault("old_value_back", ""),
+    fault("repeating_words", ""),
+    fault("state_before_start", ""),
+    fault("unchecked_read", ""),
+];
+
+const fn fault(name: &'static str, noticed_by: &'static str) -> Fault {
+    Fault { name, noticed_by, quick: false }
+}
 
 #[derive(clap::Args)]
 #[group(skip)]

@@ -267,7 +267,7 @@ impl Story {
 
     fn meter(&self, out: &mut Differences, what: &str, recorded: u64, ours: u64) {
         let difference = ours.wrapping_sub(recorded);
-        if !(difference == 0 || self.epoch && difference % EPOCH == 0) {
+        if !(difference == 0 || self.epoch && difference.is_multiple_of(EPOCH)) {
             out.push((format!("{what} {recorded}"), format!("{what} {ours}")));
         }
     }

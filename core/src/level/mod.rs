@@ -2,7 +2,7 @@
 //!
 //! One word answers what every arrival asks: is a seat free, and is nobody waiting? While that is so, a request costs
 //! one exchange of its queue's word and one of the level's. When somebody waits, each event is a *step*: a snapshot, the
-//! [rules] on copies, and one multi-word exchange that makes the outcome happen whole ([`operation`]). Whoever finds a
+//! `rules` on copies, and one multi-word exchange that makes the outcome happen whole (`operation`). Whoever finds a
 //! step half done finishes it, so a suspended thread stops nobody.
 //!
 //! | file | what |

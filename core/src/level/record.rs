@@ -3,6 +3,7 @@
 //! A record is never changed while a word points to it. Whoever changes state fills a spare cell of its own, makes a
 //! word point to it, and takes the displaced cell as its next spare. Cells belong to an engine, not to a level.
 
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use super::virtual_time::Clock;
@@ -230,7 +231,11 @@ pub struct OutOfCells {
 
 impl fmt::Display for OutOfCells {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the memory bound leaves {} cells where {} are needed: raise ArenaSize", self.left, self.wanted)
+        write!(
+            f,
+            "the memory bound leaves {} cells where {} are needed: raise ArenaSize",
+            self.left, self.wanted
+        )
     }
 }
 

@@ -31,7 +31,7 @@ fn ended(log: &[String]) -> (Vec<Found>, Seen) {
 fn a_request_is_counted_once_whatever_stages_are_logged() {
     let complete = event("a", "ResponseComplete", "get", 1, 3, "");
     let found = vec![("get".to_owned(), Some(2), false)];
-    assert_eq!(ended(&[complete.clone()]).0, found);
+    assert_eq!(ended(std::slice::from_ref(&complete)).0, found);
     assert_eq!(ended(&[event("a", "RequestReceived", "get", 1, 1, ""), complete]).0, found);
 }
 

@@ -1,5 +1,6 @@
-//! What the documents point to is there: files and headings by relative links, verbs of xtask by their names.
+//! What the documents point to is there: files and headings by relative links, verbs of xtask and tests by their names.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::Result;
@@ -8,9 +9,13 @@ use clap::CommandFactory as _;
 use super::verdict;
 use crate::workspace::{files, root, text};
 
+/// Documents whose code of several words is the name of a test.
+const NAMING_TESTS: [&str; 2] = ["ARCHITECTURE.md", "docs/proofs.md"];
+
 pub fn check() -> Result<()> {
     let verbs: Vec<String> =
         crate::Arguments::command().get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
+    let functions = functions()?;
     let mut faults = Vec::new();
     for file in files()? {
         if file.extension().is_none_or(|extension| extension != "md") {
@@ -22,6 +27,11 @@ pub fn check() -> Result<()> {
             for target in link_targets(line) {
                 if !leads_somewhere(&file, target) {
                     fault(format!("the link `{target}` leads nowhere"));
+                }
+            }
+            if NAMING_TESTS.iter().any(|naming| file == Path::new(naming)) {
+                for test in sentences(line).filter(|name| !functions.contains(*name)) {
+                    fault(format!("there is no test `{test}`"));
                 }
             }
             for verb in verbs_of(line) {
@@ -37,6 +47,25 @@ pub fn check() -> Result<()> {
 /// The targets of `[text](target)` in a line.
 fn link_targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
+}
+
+/// Names of tests in a line: code of four or more words joined by underscores.
+fn sentences(line: &str) -> impl Iterator<Item = &str> {
+    let is_name =
+        |code: &&str| code.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    line.split('`').skip(1).step_by(2).filter(is_name).filter(|code| code.matches('_').count() >= 3)
+}
+
+/// The names of all functions.
+fn functions() -> Result<HashSet<String>> {
+    let mut names = HashSet::new();
+    for file in files()?.iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")) {
+        for rest in text(file)?.unwrap_or_default().split("fn ").skip(1) {
+            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            names.insert(rest[..end].to_owned());
+        }
+    }
+    Ok(names)
 }
 
 /// The words after `cargo xtask`.
@@ -81,6 +110,12 @@ mod tests {
             verbs_of("`cargo xtask test`, then cargo xtask loom.").collect::<Vec<_>>(),
             ["test", "loom"]
         );
+    }
+
+    #[test]
+    fn names_of_tests_are_told_from_other_code() {
+        let line = "`a_test_that_is_named`, `a_type`, `core/tests/a_b_c_d.rs` and a_b_c_d";
+        assert_eq!(sentences(line).collect::<Vec<_>>(), ["a_test_that_is_named"]);
     }
 
     #[test]
