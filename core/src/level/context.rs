@@ -114,6 +114,32 @@ pub struct Context {
     /// If set, the tickets that this context's calls granted, in order: for tests, replays and simulations (it may
     /// allocate). Whoever reads it clears it.
     pub granted: Option<Vec<TicketId>>,
+    /// If set, the steps that this context's calls made, in order: for tests and replays (it may allocate). Whoever
+    /// reads it clears it.
+    pub steps: Option<Vec<Step>>,
+}
+
+/// One step of a level: a change that was more than seating a request, or unseating one, while nobody waits.
+///
+/// The steps of a level are numbered in the order in which they happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// Its number.
+    pub version: u64,
+    /// It made only grants that the step before had no room for.
+    pub leftover: bool,
+    /// How many tickets it granted.
+    pub grants: usize,
+    /// The level afterwards: seats held by running and lingering requests,
+    pub seats_in_use: u32,
+    /// the limit,
+    pub limit: u32,
+    /// requests waiting,
+    pub waiting: u32,
+    /// whether there are grants that it had no room for,
+    pub pending: bool,
+    /// and the time, nanoseconds.
+    pub at: u64,
 }
 
 impl Context {
@@ -143,6 +169,7 @@ impl Context {
             scratch: Box::default(),
             tickets: ArrayVec::new(),
             granted: None,
+            steps: None,
         })
     }
 

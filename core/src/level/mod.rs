@@ -55,7 +55,7 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
-pub use context::{Arena, ArenaSize, Context};
+pub use context::{Arena, ArenaSize, Context, Step};
 pub use inspect::{Occupancy, QueueState, RequestState, Totals};
 #[cfg(maitred_points)]
 pub use points::{Point, hook};
@@ -361,9 +361,7 @@ impl Level {
         let seats = if l.width.additional_latency > 0 { 0 } else { l.width.max_seats() };
         loop {
             let Form::Packed(p) = form(self.settled(cx, &self.word)) else { return Attempt::Step(None) };
-            if self.advance_clock(cx, p, now).is_none() {
-                continue;
-            }
+            let Some((_, at)) = self.advance_clock(cx, p, now) else { continue };
             if l.slot == NONE {
                 match p.unseat(seats, false) {
                     Some(to) if self.exchange(p, to) => return Attempt::Done(()),
@@ -375,7 +373,7 @@ impl Level {
             if q.waiting > 0 {
                 continue;
             }
-            leave_queue(&mut q, l, now);
+            leave_queue(&mut q, l, now.max(at));
             if !self.exchange_queue(cx, l.slot, seen, &q) {
                 continue;
             }
@@ -472,7 +470,7 @@ impl Level {
                 continue;
             }
             let Ok(done) = rule(&mut tx) else { continue };
-            if tx.commit().is_ok() {
+            if tx.commit(false).is_ok() {
                 self.drain(cx);
                 return done;
             }
@@ -488,7 +486,7 @@ impl Level {
             }
             tx.h.pending = false;
             if tx.grant_all().is_ok() {
-                let _ = tx.commit();
+                let _ = tx.commit(true);
             }
         }
     }

@@ -150,9 +150,11 @@ impl Transaction<'_> {
     /// Whether so many seats can be taken now. A request wider than the limit runs alone.
     fn fits(&self, seats: u32) -> bool {
         let h = &self.h;
+        // Four thousand million seats are more than the level can count.
+        let Some(then) = h.in_use.checked_add(seats) else { return false };
         match (h.mode, self.level.fidelity) {
             (Mode::Exempt, _) => true,
-            _ if seats <= h.limit => h.in_use.saturating_add(seats) <= h.limit,
+            _ if seats <= h.limit => then <= h.limit,
             (Mode::Reject, Fidelity::Corrected) if h.limit == 0 => false,
             // The reference looks at running requests alone.
             (_, Fidelity::Kubernetes) => h.in_use == h.lingering_seats,
@@ -233,6 +235,7 @@ impl Transaction<'_> {
             // An attempt without a step has changed the queue already.
             Some(deactivated) => self.h.active = self.h.active.wrapping_sub(deactivated as u32),
             None if l.slot != NONE => {
+                let now = self.h.clock.at;
                 let q = self.queue(l.slot)?;
                 leave_queue(q, l, now);
                 q.bound();
@@ -311,7 +314,8 @@ impl Transaction<'_> {
 
     /// A queue too many goes once nothing is left in it.
     fn remove_if_surplus(&mut self, slot: u32) -> Result<(), Stale> {
-        if self.h.live <= self.h.desired {
+        // The slot of a queue that is gone may have been given up.
+        if self.h.live <= self.h.desired || slot >= self.h.slots {
             return Ok(());
         }
         let q = *self.queue(slot)?;

@@ -5,7 +5,7 @@
 
 use arrayvec::ArrayVec;
 
-use super::context::Context;
+use super::context::{Context, Step};
 use super::operation::{Address, Entry, Kind, MAX_ENTRIES};
 use super::queue::slots_of;
 use super::record::{GROUP, Group, Header, Mode, Queue, before};
@@ -310,8 +310,9 @@ impl<'a> Transaction<'a> {
             && (!self.was_packed || self.level.header.load(Acquire) == self.header_seen.bits())
     }
 
-    /// Makes the step happen, whole, or not at all: then the level has moved on.
-    pub(super) fn commit(mut self) -> Result<(), Stale> {
+    /// Makes the step happen, whole, or not at all: then the level has moved on. `leftover`: it only makes grants that
+    /// an earlier one had no room for.
+    pub(super) fn commit(mut self, leftover: bool) -> Result<(), Stale> {
         for t in &self.cx.scratch.queues {
             let change = t.now.is_active() as i32 - t.was.is_active() as i32;
             self.h.active = self.h.active.wrapping_add_signed(change);
@@ -339,12 +340,13 @@ impl<'a> Transaction<'a> {
             Entry { at: Address::new(Kind::Clock, 0), old: self.clock_seen.bits(), new: clock.bits() };
         if self.was_packed {
             installed.push(header);
-            installed.push(clock);
         } else {
             written.push(header);
-            if moves_clock {
-                written.push(clock);
-            }
+        }
+        if moves_clock {
+            // Also where the level becomes packed: an arrival that read the level's word when it last was may move the
+            // clock as late as now.
+            installed.push(clock);
         }
         let scratch = &*cx.scratch;
         for (t, spare) in scratch.queues.iter().zip(&cx.spares.queues) {
@@ -392,6 +394,18 @@ impl<'a> Transaction<'a> {
             *spare = g.seen;
         }
         let granted = std::mem::take(granted);
+        if let Some(steps) = &mut cx.steps {
+            steps.push(Step {
+                version: self.h.version,
+                leftover,
+                grants: granted.len(),
+                seats_in_use: self.h.in_use,
+                limit: self.h.limit,
+                waiting: self.h.waiting,
+                pending: self.h.pending,
+                at: self.h.clock.at,
+            });
+        }
         for ticket in granted {
             cx.note_grant(ticket);
             level.count_dispatch(cx);

@@ -128,9 +128,9 @@ const LAST_AT: u32 = ARRIVALS_AT + ARRIVAL_BITS;
 
 /// The most free seats that the packed form can say.
 pub(crate) const MAX_FREE: u32 = (1 << FREE_BITS) - 1;
-/// The most queue slots of a level that may be packed. Below the field's width, because a suspended finisher may leave
-/// its queue counted once too often.
-pub(crate) const MAX_QUEUES: u32 = (1 << LAST_BITS) - 1 - 1024;
+/// The most queue slots of a level that may be packed. Below the field's width, because each suspended finisher may
+/// leave its queue counted once too often.
+pub(crate) const MAX_QUEUES: u32 = (1 << LAST_BITS) - 1 - MAX_SLOTS as u32;
 /// Arrivals that the packed form counts before a commit must carry them over.
 pub(crate) const MAX_ARRIVALS: u32 = (1 << ARRIVAL_BITS) - 1;
 
