@@ -5,10 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use crate::outcome::Outcome;
 
+mod audit;
 mod bootstrap;
 mod bootstrap_corpus;
 mod concalloc;
@@ -60,7 +61,7 @@ static SUITES: &[Suite] = &[
     suite("watchcount.jsonl", watchcount::run),
     suite("workestimate.jsonl", workestimate::run),
     Suite { pattern: "expected.jsonl", run: wild::run, inputs: wild::inputs },
-    Suite { pattern: "*-expected.json", run: missing, inputs: recording_inputs },
+    Suite { pattern: "*-expected.json", run: audit::run, inputs: audit::inputs },
 ];
 
 /// The suite that runs `path`, going by its name, packed by gzip or not.
@@ -77,21 +78,6 @@ fn matches(pattern: &str, name: &str) -> bool {
             name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
         }
     }
-}
-
-/// Stands where a suite is still to be written, so that the file counts as failed.
-fn missing(_: &Path) -> Result<Outcome> {
-    bail!("no suite runs this file yet")
-}
-
-/// The log and the objects of the audit recording whose counts `path` tells.
-fn recording_inputs(path: &Path) -> Vec<PathBuf> {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix("-expected.json")) else {
-        return Vec::new();
-    };
-    [".jsonl.gz", ".jsonl", "-objects.yaml"]
-        .map(|suffix| path.with_file_name(format!("{name}{suffix}")))
-        .into()
 }
 
 #[cfg(test)]
