@@ -463,31 +463,26 @@ impl Level {
     /// Makes one step, again until the level did not move meanwhile, and then the grants it left over.
     fn step<T>(&self, cx: &mut Context, mut rule: impl FnMut(&mut Transaction) -> Result<T, Stale>) -> T {
         loop {
-            self.drain(cx);
             point!(StepBegins);
             let mut tx = Transaction::begin(self, cx);
             if tx.h.pending {
+                // Somebody's step had no room for them; they come before anything else.
+                let _ = tx.grant_pending();
                 continue;
             }
             let Ok(done) = rule(&mut tx) else { continue };
-            if tx.commit(false).is_ok() {
-                self.drain(cx);
-                return done;
+            let mut pending = tx.h.pending;
+            if tx.commit().is_err() {
+                continue;
             }
-        }
-    }
-
-    /// Makes the grants that a step had no room for, before anything else happens.
-    fn drain(&self, cx: &mut Context) {
-        loop {
-            let mut tx = Transaction::begin(self, cx);
-            if !tx.h.pending {
-                return;
+            while pending {
+                let tx = Transaction::begin(self, cx);
+                pending = tx.h.pending;
+                if pending {
+                    let _ = tx.grant_pending();
+                }
             }
-            tx.h.pending = false;
-            if tx.grant_all().is_ok() {
-                let _ = tx.commit(true);
-            }
+            return done;
         }
     }
 

@@ -20,7 +20,7 @@ use super::word::{CellRef, OpRef, is_operation};
 use crate::sync::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Release},
-    Zeroed,
+    Words, Zeroed,
 };
 use crate::ticket::{State, StateWord};
 
@@ -77,22 +77,15 @@ const FAILED: u64 = 2;
 pub(super) struct Descriptor {
     /// sequence 62 | decision 2.
     pub(super) status: AtomicU64,
-    /// installed entries 32 | all entries 32.
-    counts: AtomicU64,
-    level_old: AtomicU64,
-    level_new: AtomicU64,
-    at: [AtomicU64; MAX_ENTRIES],
-    old: [AtomicU64; MAX_ENTRIES],
-    new: [AtomicU64; MAX_ENTRIES],
+    /// installed entries 32 | all entries 32; the level's word, old and new; address, old and new of each entry.
+    body: Words<{ 3 + 3 * MAX_ENTRIES }>,
 }
 
 // SAFETY: atomic integers only.
 unsafe impl Zeroed for Descriptor {
     #[cfg(loom)]
     fn zeroed() -> Self {
-        let words = || std::array::from_fn(|_| AtomicU64::new(0));
-        let [status, counts, level_old, level_new] = std::array::from_fn(|_| AtomicU64::new(0));
-        Descriptor { status, counts, level_old, level_new, at: words(), old: words(), new: words() }
+        Descriptor { status: AtomicU64::new(0), body: Words::zeroed() }
     }
 }
 
@@ -122,14 +115,9 @@ impl Level {
         // From here on whoever still reads the last operation learns that it is over. Release, here and below: a
         // helper that reads a word of this operation must see the new sequence when it checks.
         d.status.store(op.sequence() << 2 | UNDECIDED, Release);
-        for (i, e) in installed.iter().chain(written).enumerate() {
-            d.at[i].store(e.at.0, Release);
-            d.old[i].store(e.old, Release);
-            d.new[i].store(e.new, Release);
-        }
-        d.counts.store((installed.len() as u64) << 32 | (installed.len() + written.len()) as u64, Release);
-        d.level_old.store(level_old, Release);
-        d.level_new.store(level_new, Release);
+        let counts = (installed.len() as u64) << 32 | (installed.len() + written.len()) as u64;
+        let entries = installed.iter().chain(written).flat_map(|e| [e.at.0, e.old, e.new]);
+        d.body.store([counts, level_old, level_new].into_iter().chain(entries));
         point!(OperationReady);
         // AcqRel: publishes the descriptor and the new records; sees what the last operation left.
         if self.word.compare_exchange(level_old, op.bits(), AcqRel, Acquire).is_err() {
@@ -147,18 +135,15 @@ impl Level {
         if d.status.load(Acquire) >> 2 != op.sequence() {
             return;
         }
-        let counts = d.counts.load(Acquire);
+        let body = d.body.read();
+        let (counts, level_old, level_new) = (body(0), body(1), body(2));
         let n = (counts as u32 as usize).min(MAX_ENTRIES);
         let split = ((counts >> 32) as usize).min(n);
         let mut entries = [Entry::default(); MAX_ENTRIES];
         for (i, e) in entries[..n].iter_mut().enumerate() {
-            *e = Entry {
-                at: Address(d.at[i].load(Acquire)),
-                old: d.old[i].load(Acquire),
-                new: d.new[i].load(Acquire),
-            };
+            let k = 3 + 3 * i;
+            *e = Entry { at: Address(body(k)), old: body(k + 1), new: body(k + 2) };
         }
-        let (level_old, level_new) = (d.level_old.load(Acquire), d.level_new.load(Acquire));
         // The copy is whole only if the owner has not begun another since.
         if d.status.load(Acquire) >> 2 != op.sequence() {
             return;

@@ -289,6 +289,7 @@ impl Cells {
         let mut f = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         f.wide.extend(wide);
         f.narrow.extend(narrow);
+        debug_assert!(all_differ(&f.wide) && all_differ(&f.narrow), "a cell had two owners");
     }
 
     pub(crate) fn put_header(&self, at: CellRef, h: &Header) {
@@ -373,6 +374,11 @@ fn draw(free: &mut Vec<CellRef>, fresh: &mut usize, n: usize) -> Vec<CellRef> {
         *fresh += 1;
     }
     out
+}
+
+fn all_differ(cells: &[CellRef]) -> bool {
+    let mut seen = std::collections::HashSet::new();
+    cells.iter().all(|c| seen.insert(c.cell()))
 }
 
 #[cfg(all(test, not(loom)))]

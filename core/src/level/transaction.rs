@@ -310,9 +310,20 @@ impl<'a> Transaction<'a> {
             && (!self.was_packed || self.level.header.load(Acquire) == self.header_seen.bits())
     }
 
-    /// Makes the step happen, whole, or not at all: then the level has moved on. `leftover`: it only makes grants that
-    /// an earlier one had no room for.
-    pub(super) fn commit(mut self, leftover: bool) -> Result<(), Stale> {
+    /// Makes the grants that a step had no room for.
+    pub(super) fn grant_pending(mut self) -> Result<(), Stale> {
+        self.h.pending = false;
+        self.grant_all()?;
+        self.commit_as(true)
+    }
+
+    /// Makes the step happen, whole, or not at all: then the level has moved on.
+    pub(super) fn commit(self) -> Result<(), Stale> {
+        self.commit_as(false)
+    }
+
+    /// `leftover`: it only makes grants that an earlier one had no room for.
+    fn commit_as(mut self, leftover: bool) -> Result<(), Stale> {
         for t in &self.cx.scratch.queues {
             let change = t.now.is_active() as i32 - t.was.is_active() as i32;
             self.h.active = self.h.active.wrapping_add_signed(change);
