@@ -1,7 +1,7 @@
 //! Models of a level: a few calls in two or three threads, in every order that the memory model allows and the bound
 //! on preemptions leaves. Each is named for what it shows.
 //!
-//! `MAITRED_LOOM_BOUND`: preemptions explored, 2 unless given. `MAITRED_LOOM_SECONDS`: when a model is cut short, 5 unless
+//! `MAITRED_LOOM_BOUND`: preemptions explored, 2 unless given. `MAITRED_LOOM_SECONDS`: when a model is cut short, 4 unless
 //! given. Each prints how many orders it explored, and whether those were all.
 #![cfg(loom)]
 
@@ -21,7 +21,7 @@ fn setting<T: FromStr>(name: &str, default: T) -> T {
 }
 
 fn explore(name: &str, story: impl Fn() + Send + Sync + 'static) {
-    let cap = Duration::from_secs(setting("MAITRED_LOOM_SECONDS", 5));
+    let cap = Duration::from_secs(setting("MAITRED_LOOM_SECONDS", 4));
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(setting("MAITRED_LOOM_BOUND", 2));
     builder.max_branches = 10_000;
@@ -403,19 +403,73 @@ models! {
     }
 }
 
-// The level changes its form, back and forth, while others use the form that they saw
+// The level changes its form while others still act on the one that they saw
 
-/// A wide request comes, waits, and gives up: the level is packed, then not, then packed again.
-fn change_form_twice(s: &Stage, cx: &mut Context) {
-    let wide = s.wait(cx, 0, TWO, 2);
-    s.level.cancel(cx, wide, 3).unwrap();
+enum Beside {
+    Arrival,
+    Finish,
+    EndOfLatency,
+    NewLimit,
+    Demand,
+    MoreQueues,
 }
 
-fn form_against_arrival(queue: u64) {
+/// A wide request comes and must wait, so the level is packed no more; or the only one that waits gives up.
+fn change_of_form(packed: bool, beside: Beside) {
+    let (s, [mut cx, other]) = stage(2, 3, 4);
+    let (a, mut left) = (s.run(&mut cx, 0, ONE, 1), vec![]);
+    let latency = if matches!(beside, Beside::EndOfLatency) { 1 } else { 0 };
+    let b = s.run(&mut cx, 1, Width { additional_latency: latency, final_seats: latency as u32, ..ONE }, 1);
+    if latency > 0 {
+        s.finish(&mut cx, b, 1);
+    }
+    let wide = Width::seats(3);
+    let there = (!packed).then(|| s.wait(&mut cx, 0, wide, 2));
+    let theirs = s.meanwhile(other, move |s, cx| match beside {
+        Beside::Arrival => vec![a, b, s.admit(cx, 1, ONE, 4).id],
+        Beside::Finish => {
+            s.finish(cx, b, 4);
+            vec![a]
+        }
+        Beside::EndOfLatency => {
+            s.level.release(cx, b, 4).unwrap();
+            vec![a]
+        }
+        Beside::NewLimit => {
+            s.level.set_limit(cx, 2, 4);
+            vec![a, b]
+        }
+        Beside::Demand => {
+            s.level.take_demand(cx, 4);
+            vec![a, b]
+        }
+        Beside::MoreQueues => {
+            let config = Config { discipline: queueing(3, 4), limit: 3 };
+            s.level.configure(cx, &config, 4).unwrap();
+            vec![a, b]
+        }
+    });
+    match there {
+        Some(wide) => s.level.cancel(&mut cx, wide, 3).unwrap(),
+        None => left.push(s.wait(&mut cx, 0, wide, 3)),
+    }
+    let (others, _) = theirs.join().unwrap();
+    left.extend(others);
+    let (seats, waiting) = s.held(&mut cx);
+    assert_eq!(seats + waiting, left.len() as u32, "each has its seat or waits");
+    if there.is_some() {
+        assert_eq!(waiting, 0, "seats are free");
+    }
+    s.come_to_rest(&mut cx, 5, left);
+}
+
+/// Packed, then not, then packed again; between the two an idle thread may think that nothing happened.
+fn two_changes_of_form(queue: u64) {
     let (s, [mut cx, other]) = stage(2, 2, 4);
     let a = s.run(&mut cx, 0, ONE, 1);
     let theirs = s.meanwhile(other, move |s, cx| s.admit(cx, queue, ONE, 4).id);
-    change_form_twice(&s, &mut cx);
+    let wide = s.wait(&mut cx, 0, TWO, 2);
+    s.level.cancel(&mut cx, wide, 3).unwrap();
     let (b, _) = theirs.join().unwrap();
     assert!(s.runs(&cx, b));
     assert_eq!(s.held(&mut cx), (2, 0));
@@ -423,43 +477,32 @@ fn form_against_arrival(queue: u64) {
 }
 
 models! {
-    fn an_arrival_beside_a_change_of_form_in_its_queue_runs_once() { form_against_arrival(0) }
-
-    fn an_arrival_beside_a_change_of_form_in_another_queue_runs_once() { form_against_arrival(1) }
-
-    fn a_finish_beside_a_change_of_form_gives_its_seats_back_once() {
-        let (s, [mut cx, other]) = stage(2, 2, 4);
-        let a = s.run(&mut cx, 0, ONE, 1);
-        let b = s.run(&mut cx, 1, ONE, 1);
-        let theirs = s.meanwhile(other, move |s, cx| s.finish(cx, b, 4));
-        change_form_twice(&s, &mut cx);
-        theirs.join().unwrap();
-        assert_eq!(s.held(&mut cx), (1, 0));
-        s.come_to_rest(&mut cx, 5, vec![a]);
+    fn an_arrival_while_the_level_ceases_to_be_packed_is_placed_once() { change_of_form(true, Beside::Arrival) }
+    fn an_arrival_while_the_level_becomes_packed_is_placed_once() { change_of_form(false, Beside::Arrival) }
+    fn a_finish_while_the_level_ceases_to_be_packed_counts_once() { change_of_form(true, Beside::Finish) }
+    fn a_finish_while_the_level_becomes_packed_counts_once() { change_of_form(false, Beside::Finish) }
+    fn a_release_while_the_level_ceases_to_be_packed_counts_once() {
+        change_of_form(true, Beside::EndOfLatency)
     }
-
-    fn a_new_limit_beside_a_change_of_form_holds() {
-        let (s, [mut cx, other]) = stage(1, 2, 4);
-        let a = s.run(&mut cx, 0, ONE, 1);
-        let theirs = s.meanwhile(other, |s, cx| s.level.set_limit(cx, 1, 4));
-        let wide = s.wait(&mut cx, 0, TWO, 2);
-        theirs.join().unwrap();
-        let o = s.level.occupancy(&mut cx);
-        assert_eq!((o.limit, o.seats_in_use, o.waiting), (1, 1, 1));
-        s.come_to_rest(&mut cx, 5, vec![a, wide]);
+    fn a_release_while_the_level_becomes_packed_counts_once() {
+        change_of_form(false, Beside::EndOfLatency)
     }
-
-    fn an_end_of_latency_beside_a_change_of_form_gives_its_seats_back_once() {
-        let (s, [mut cx, other]) = stage(2, 2, 4);
-        let b = s.run(&mut cx, 1, Width { initial_seats: 1, final_seats: 1, additional_latency: 2 }, 0);
-        s.finish(&mut cx, b, 1);
-        let a = s.run(&mut cx, 0, ONE, 1);
-        let theirs = s.meanwhile(other, move |s, cx| s.level.release(cx, b, 3).unwrap());
-        let wide = s.admit(&mut cx, 0, TWO, 2).id;
-        theirs.join().unwrap();
-        assert_eq!(s.held(&mut cx), (1, 1));
-        s.come_to_rest(&mut cx, 5, vec![a, wide]);
+    fn a_new_limit_while_the_level_ceases_to_be_packed_holds() { change_of_form(true, Beside::NewLimit) }
+    fn a_new_limit_while_the_level_becomes_packed_holds() { change_of_form(false, Beside::NewLimit) }
+    fn a_reading_of_demand_while_the_level_ceases_to_be_packed_moves_nobody() {
+        change_of_form(true, Beside::Demand)
     }
+    fn a_reading_of_demand_while_the_level_becomes_packed_moves_nobody() {
+        change_of_form(false, Beside::Demand)
+    }
+    fn queues_that_come_while_the_level_ceases_to_be_packed_move_nobody() {
+        change_of_form(true, Beside::MoreQueues)
+    }
+    fn queues_that_come_while_the_level_becomes_packed_move_nobody() {
+        change_of_form(false, Beside::MoreQueues)
+    }
+    fn an_arrival_in_the_queue_of_two_changes_of_form_runs_once() { two_changes_of_form(0) }
+    fn an_arrival_beside_two_changes_of_form_runs_once() { two_changes_of_form(1) }
 
     fn a_finish_beside_the_grant_that_empties_the_queues_leaves_nobody_waiting() {
         let (s, [mut cx, other]) = stage(2, 2, 4);
