@@ -26,7 +26,7 @@ impl Random {
     }
 
     fn below(&mut self, n: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(n) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
     fn one_in(&mut self, n: u64) -> bool {
