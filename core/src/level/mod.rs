@@ -502,6 +502,7 @@ impl Level {
     /// level moved on.
     #[inline]
     fn advance_clock(&self, cx: &mut Context, p: Packed, now: u64) -> Option<(u64, u64)> {
+        point!(LevelRead);
         let w = self.clock.load(Acquire);
         if is_operation(w) {
             self.help(cx, w);

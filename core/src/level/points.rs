@@ -5,6 +5,7 @@
 #[allow(missing_docs, reason = "the names say where")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Point {
+    LevelRead,
     QueueReady,
     ArrivedInQueue,
     LevelReady,

@@ -349,7 +349,7 @@ impl<'a> Transaction<'a> {
         }
         let clock =
             Entry { at: Address::new(Kind::Clock, 0), old: self.clock_seen.bits(), new: clock.bits() };
-        if self.was_packed {
+        if self.was_packed && cfg!(not(maitred_mutant = "header_not_installed")) {
             installed.push(header);
         } else {
             written.push(header);
@@ -357,7 +357,11 @@ impl<'a> Transaction<'a> {
         if moves_clock {
             // Also where the level becomes packed: an arrival that read the level's word when it last was may move the
             // clock as late as now.
-            installed.push(clock);
+            if !self.was_packed && cfg!(maitred_mutant = "clock_not_installed") {
+                written.push(clock);
+            } else {
+                installed.push(clock);
+            }
         }
         let scratch = &*cx.scratch;
         for (t, spare) in scratch.queues.iter().zip(&cx.spares.queues) {

@@ -2,11 +2,11 @@
 //! those of others, and log it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Release},
 };
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use maitred::fidelity::Fidelity;
@@ -89,6 +89,8 @@ struct World {
     offered: [AtomicU64; 16],
     /// The configuration as arrivals know it: queues 32 | hand size 32.
     known: AtomicU64,
+    /// Seconds that taken statistics cover.
+    observed: Mutex<f64>,
     admitted: AtomicU64,
     ended: AtomicU64,
     /// Seats of which some thread knows that they are taken.
@@ -119,6 +121,7 @@ pub fn run(shape: Shape, seed: u64) -> Run {
         begun: Instant::now(),
         offered: Default::default(),
         known: AtomicU64::new(known(shape.config)),
+        observed: Mutex::new(0.0),
         admitted: AtomicU64::new(0),
         ended: AtomicU64::new(0),
         held: AtomicU64::new(0),
@@ -143,7 +146,7 @@ pub fn run(shape: Shape, seed: u64) -> Run {
             .collect();
         workers.into_iter().flat_map(|w| w.join().unwrap()).collect::<Vec<_>>()
     });
-    world.is_at_rest(&arena);
+    world.is_at_rest(&arena, &mut events);
     world.gives_all_tickets_back(&arena, &mut events);
     Run { shape, events }
 }
@@ -172,9 +175,9 @@ impl World {
     }
 
     /// Invariants 2 and 4.
-    fn is_at_rest(&self, arena: &Arc<Arena>) {
+    fn is_at_rest(&self, arena: &Arc<Arena>, events: &mut Vec<Event>) {
         assert_eq!(self.admitted.load(Acquire), self.ended.load(Acquire), "each ticket ends once");
-        let mut cx = Context::new(arena).unwrap();
+        let mut cx = context(arena);
         let o = self.level.occupancy(&mut cx);
         assert_eq!((o.seats_in_use, o.waiting, o.active_queues), (0, 0, 0), "{o:?}");
         if self.shape.fidelity == Fidelity::Corrected {
@@ -186,9 +189,14 @@ impl World {
             assert_eq!(self.level.waiting_in(&mut cx, position), []);
         }
         assert_eq!(self.level.requests(&mut cx), []);
+        let rest = self.level.take_demand(&mut cx, o.at).seconds;
+        let observed = *self.observed.lock().unwrap() + rest;
+        assert!((observed - o.at as f64 / 1e9).abs() < 1e-9, "statistics cover {observed} s of {} ns", o.at);
         let t = self.level.totals();
         assert_eq!(t.dispatched, t.finished);
         assert_eq!(t.finished + t.cancelled, self.ended.load(Acquire));
+        let steps = cx.steps.take().unwrap().into_iter().map(|s| (s, Vec::new())).collect();
+        events.push(Event { asked: Asked::Nothing, now: o.at, steps });
     }
 
     /// As many requests as there are tickets can come, and each is granted. (It is the last part of the log, too.)
@@ -264,6 +272,8 @@ impl Worker<'_> {
                 self.set_limit(limit);
             }
             // One thread reshapes; and now and then, for between two changes levels come to rest.
+            // It is no event of the model.
+            97 if !shape.by_steps => self.take_demand(),
             98 if shape.reshaped && self.number == 0 && self.random.one_in(3) => self.reshape(),
             99 => {
                 // A ticket that never was, and one that is over.
@@ -414,6 +424,16 @@ impl Worker<'_> {
 
     fn log_nothing(&mut self, now: u64) {
         self.log(now, |_, _, _| Asked::Nothing);
+    }
+
+    fn take_demand(&mut self) {
+        let now = self.now();
+        let mut seconds = 0.0;
+        self.log(now, |level, cx, now| {
+            seconds = level.take_demand(cx, now).seconds;
+            Asked::Nothing
+        });
+        *self.world.observed.lock().unwrap() += seconds;
     }
 
     fn set_limit(&mut self, limit: u32) {
