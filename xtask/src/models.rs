@@ -35,8 +35,16 @@ pub fn loom(steps: &mut Steps, options: &Options) {
 
 pub fn points(steps: &mut Steps) {
     steps.check("models: suspended threads", || {
-        crate::steps::execute(&mut test_command("maitred_points", POINTS)?)
+        let mut test = points_command()?;
+        crate::steps::execute(&mut test)
     });
+}
+
+/// Tests that suspend threads at points, and those of many threads, which yield at them.
+pub fn points_command() -> anyhow::Result<Command> {
+    let mut test = test_command("maitred_points", POINTS)?;
+    test.args(["--test", "level_threads"]);
+    Ok(test)
 }
 
 /// Runs the engine's tests that end with `suffix`, built with `cfg`.

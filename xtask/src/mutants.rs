@@ -15,14 +15,25 @@ use crate::workspace::{cargo, files, root, target, text};
 struct Fault {
     /// The value of `maitred_mutant`.
     name: &'static str,
+    /// What its test is built with.
+    built: Built,
     /// The test that notices it soonest.
     noticed_by: &'static str,
     /// Whether that takes less than half a minute.
     quick: bool,
 }
 
+#[derive(Clone, Copy)]
+enum Built {
+    Loom,
+    Points,
+}
+
 static FAULTS: &[Fault] = &[
     fault("arrive_without_looking_again", ""),
+    stress("clock_not_installed"),
+    stress("finish_without_looking_again"),
+    stress("header_not_installed"),
     fault("level_word_first", ""),
     fault("old_value_back", ""),
     fault("repeating_words", ""),
@@ -31,7 +42,12 @@ static FAULTS: &[Fault] = &[
 ];
 
 const fn fault(name: &'static str, noticed_by: &'static str) -> Fault {
-    Fault { name, noticed_by, quick: false }
+    Fault { name, built: Built::Loom, noticed_by, quick: false }
+}
+
+/// A fault that many threads notice.
+const fn stress(name: &'static str) -> Fault {
+    Fault { name, built: Built::Points, noticed_by: "with_the_short_way", quick: false }
 }
 
 #[derive(clap::Args)]
@@ -67,14 +83,17 @@ pub fn run(steps: &mut Steps, options: &Options) {
 }
 
 /// Builds with the fault and expects the test to fail. First without, so that a test that always fails counts for
-/// nothing; that run is part of `loom`.
+/// nothing; that run is part of `loom` and `points`.
 fn is_noticed(fault: &Fault) -> Result<()> {
     let folder = target("mutants");
     // The wrapper's variable is nothing that cargo knows of: what was built with another fault has to go.
     let mut clean = cargo("clean");
     clean.args(["--release", "--package", "maitred", "--target-dir"]).arg(&folder).stderr(Stdio::null());
     execute(&mut clean)?;
-    let mut test = models::test_command("loom", "_loom")?;
+    let mut test = match fault.built {
+        Built::Loom => models::test_command("loom", "_loom")?,
+        Built::Points => models::points_command()?,
+    };
     test.args(["--target-dir"]).arg(&folder);
     test.env("RUSTC_WORKSPACE_WRAPPER", root().join("xtask/with-fault.sh")).env("MAITRED_FAULT", fault.name);
     test.args(["--", fault.noticed_by]);
