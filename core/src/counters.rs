@@ -24,6 +24,11 @@ impl<const N: usize> Counters<N> {
         self.copies[writer as usize].get_or_init(|| zeroed_slice(self.rows * N));
     }
 
+    /// Bytes of the copies that there are; the system backs only the rows that were counted in.
+    pub(crate) fn bytes(&self) -> usize {
+        self.copies.iter().filter_map(OnceLock::get).map(|copy| size_of_val(&**copy)).sum()
+    }
+
     /// Adds to a counter. Only the thread that owns the writer's number may; rows past the end are not counted.
     #[inline]
     pub(crate) fn add(&self, writer: u32, row: u32, counter: usize, n: u64) {

@@ -134,6 +134,12 @@ impl StateWord {
         (self.0 >> 3) as u32 & NOT_CLIPPED
     }
 
+    /// Whether the ticket of that name is in that state.
+    #[inline]
+    pub(crate) fn is(self, id: TicketId, state: State) -> bool {
+        self.generation() == id.generation() && self.state() == state
+    }
+
     #[inline]
     pub(crate) fn state(self) -> State {
         match self.0 & 7 {
@@ -183,13 +189,13 @@ pub(crate) struct Ticket {
     pub(crate) additional_latency: AtomicU64,
     /// queue slot 32 | removals of that slot when it arrived 32.
     pub(crate) place: AtomicU64,
-    /// Which level; and for the engine's use, which flow schema.
+    /// Which level; and by which tag its host counts it.
     pub(crate) level: AtomicU32,
-    pub(crate) schema: AtomicU32,
+    pub(crate) tag: AtomicU32,
+    /// When it was handed in; while it lingers, when that ends. Nanoseconds.
+    pub(crate) arrival: AtomicU64,
     /// Next in the list of free places, or of lingering tickets.
     pub(crate) chain: AtomicU64,
-    /// When it was handed in; nanoseconds.
-    pub(crate) arrival: AtomicU64,
     pub(crate) next: AtomicU64,
     pub(crate) prev: AtomicU64,
     pub(crate) work: AtomicU64,
@@ -209,7 +215,7 @@ unsafe impl Zeroed for Ticket {
             additional_latency: w(),
             place: w(),
             level: AtomicU32::new(0),
-            schema: AtomicU32::new(0),
+            tag: AtomicU32::new(0),
             chain: w(),
             arrival: w(),
             next: w(),
@@ -275,16 +281,19 @@ pub(crate) struct Slab {
     fresh: AtomicU32,
     /// Free places: tag 32 | index 32; a stack linked by `chain`.
     free: AtomicU64,
+    /// Generation of the first ticket in each place. Where slabs begin differently, none knows the other's tickets.
+    first_generation: u64,
 }
 
 const EMPTY: u32 = u32::MAX;
 
 impl Slab {
-    pub(crate) fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize, first_generation: u64) -> Self {
         Slab {
             tickets: zeroed_slice(capacity.min(MAX_TICKETS)),
             fresh: AtomicU32::new(0),
             free: AtomicU64::new(EMPTY as u64),
+            first_generation,
         }
     }
 
@@ -322,7 +331,11 @@ impl Slab {
         while (fresh as usize) < self.tickets.len() {
             // Relaxed: a place never used has nothing to show.
             match self.fresh.compare_exchange(fresh, fresh + 1, Relaxed, Relaxed) {
-                Ok(_) => return Some(fresh),
+                Ok(_) => {
+                    let begins = StateWord::new(self.first_generation, NOT_CLIPPED, State::Free);
+                    self.tickets[fresh as usize].state.store(begins.0, Release);
+                    return Some(fresh);
+                }
                 Err(now) => fresh = now,
             }
         }
@@ -369,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_slab_hands_each_place_out_once_and_says_when_it_is_empty() {
-        let slab = Slab::new(3);
+        let slab = Slab::new(3, 0);
         let mut got: Vec<_> = std::iter::from_fn(|| slab.take()).collect();
         got.sort_unstable();
         assert_eq!(got, [0, 1, 2]);

@@ -7,26 +7,31 @@ use std::sync::Arc;
 use crossbeam_epoch::{self as epoch, Owned};
 
 use super::lingering::Due;
+use super::outcome::Rows;
 use super::snapshot::{Binding, Snapshot};
-use super::{ADJUSTMENT_PERIOD, COUNTED_SCHEMAS, Engine, Seats};
+use super::{ADJUSTMENT_PERIOD, Engine, GENERATION};
 use crate::api::Objects;
-use crate::borrow::{Adjustment, Digest, LevelSpec, Limits};
-use crate::error::{Fault, FaultKind};
+use crate::borrow::{Adjustment, Digest, LevelSpec, Limits, PeriodDemand};
+use crate::error::Fault;
 use crate::fidelity::Fidelity;
-use crate::level::{Config, Context, Discipline, Level, Occupancy, OutOfCells};
-use crate::policy::{self, LevelKind, Policy, Resolver};
+use crate::level::{Config, Context, OutOfCells};
+use crate::policy::{Policy, Resolver};
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// What only one thread at a time does: applying objects, adjusting limits, giving lingering seats back.
 pub(super) struct Control {
     pub(super) limits: Limits,
+    /// What the last adjustment did.
+    pub(super) adjusted: Adjustment,
     server_limit: u32,
     specs: Vec<LevelSpec>,
     /// Levels in force and draining, by name.
     pub(super) tenants: HashMap<Arc<str>, Tenant>,
-    free_places: Vec<u32>,
-    fresh_place: u32,
-    rows: HashMap<Arc<str>, u32>,
+    /// How many of them drain.
+    draining: usize,
+    pub(super) free_places: Vec<u32>,
+    pub(super) fresh_place: u32,
+    pub(super) rows: Rows,
     pub(super) due: Due,
     pub(super) next_adjustment: u64,
 }
@@ -41,12 +46,14 @@ impl Control {
     pub(super) fn new(fidelity: Fidelity, server_limit: u32) -> Self {
         Control {
             limits: Limits::new(fidelity),
+            adjusted: Adjustment::default(),
             server_limit,
             specs: Vec::new(),
             tenants: HashMap::new(),
+            draining: 0,
             free_places: Vec::new(),
             fresh_place: 0,
-            rows: HashMap::new(),
+            rows: Rows::default(),
             due: Due::default(),
             next_adjustment: 0,
         }
@@ -56,7 +63,7 @@ impl Control {
 /// What applying a set of objects did.
 #[derive(Debug, Clone)]
 pub struct Applied {
-    /// Number of the set: grows by one with each.
+    /// Number of the set: 1 for the mandatory objects that an engine begins with, then one more with each.
     pub generation: u64,
     /// Flow schemas that take no part, because their level does not exist.
     pub dangling: Vec<Arc<str>>,
@@ -83,9 +90,13 @@ impl Engine {
     /// Puts a set of objects in force in place of the one before. It is the whole configuration: objects that are missing
     /// are gone. Mandatory ones that are missing are imagined.
     ///
-    /// Objects must have their defaults (decoded ones have). All faults are reported at once, and then nothing has changed.
-    /// Requests in flight go on: levels live on by name, and one that is gone drains. Allocates; takes turns with other
-    /// calls of this kind, but no request waits for it.
+    /// Objects must have their defaults (decoded ones have). All faults are reported at once, those of validation first and
+    /// alone; a level for which the engine has no place or no memory is a fault too. Then nothing has changed, memory
+    /// included.
+    ///
+    /// Requests in flight go on: levels live on by name, and one that is gone drains. Limits are adjusted at once, besides
+    /// the adjustments every ten seconds. Any thread may call. Allocates; takes turns with other calls of this kind, but no
+    /// request waits for it. Costs microseconds an object, and some more a queue that is new.
     pub fn apply(&self, objects: &Objects) -> Result<Applied, ApplyError> {
         let faults = objects.validate();
         if !faults.is_empty() {
@@ -94,17 +105,27 @@ impl Engine {
         self.install(objects).map_err(ApplyError)
     }
 
-    /// Changes the number of seats of the whole server. Limits follow at once.
+    /// Changes the number of seats of the whole server. Limits follow at once: requests that run keep their seats, those that
+    /// wait are granted what is new.
+    ///
+    /// Any thread may call; takes turns with [`apply`](Engine::apply). Allocates. With 0, all levels but the exempt one are
+    /// without seats.
     pub fn set_server_concurrency_limit(&self, seats: u32) -> Adjustment {
         let mut control = self.control();
+        let now = self.now();
         control.server_limit = seats;
         control.limits.set_server_limit(seats);
-        self.threads.with(|cx| self.adjust(&mut control, cx, self.now()))
+        self.threads.with(|cx| self.adjust(&mut control, cx, now))
     }
 
     /// The mandatory objects, in force from the beginning.
     pub(super) fn start(&self) -> Result<(), OutOfCells> {
-        self.install(&Objects::default()).map(drop).map_err(|_| OutOfCells { wanted: 1, left: 0 })
+        let next = self.now().saturating_add(ADJUSTMENT_PERIOD);
+        self.control().next_adjustment = next;
+        self.wake_at.store(next, Release);
+        self.install(&Objects::default())
+            .map(drop)
+            .map_err(|_| OutOfCells { wanted: 2, left: self.levels.len() })
     }
 
     fn install(&self, objects: &Objects) -> Result<Applied, Vec<Fault>> {
@@ -113,122 +134,52 @@ impl Engine {
         let now = self.now();
         let policy = Policy::compile(objects, control.server_limit)?;
         self.threads.with(|cx| {
-            let tenants = self.make_levels(control, cx, &policy)?;
+            let tenants = self.house(control, cx, &policy, now)?;
             // From here on nothing fails.
             let specs = policy.level_specs();
-            let levels = self.digest(control, cx, specs);
-            self.leave(control, &levels);
-            control.tenants.extend(tenants.iter().cloned());
-            self.configure(control, cx, &tenants, now);
+            self.configure(control, cx, tenants, &specs, now);
             let dangling = policy.dangling().iter().map(|d| d.name.clone()).collect();
             let generation = self.publish(control, policy);
+            let levels = self.digest(control, cx, specs);
             let limits = self.adjust(control, cx, now);
             Ok(Applied { generation, dangling, levels, limits })
         })
     }
 
-    /// The tenants that a policy asks for: those there are, with their new configuration, and new ones. Memory for all of
-    /// them is there afterwards; if not, faults, and nothing has changed.
-    fn make_levels(
+    /// Gives levels their new numbers. One that is there keeps its limit till the adjustment that follows; a new one begins
+    /// with what it will have then, but for what others have lent or want.
+    fn configure(
         &self,
         control: &mut Control,
         cx: &mut Context,
-        policy: &Policy,
-    ) -> Result<Vec<(Arc<str>, Tenant)>, Vec<Fault>> {
-        let mut tenants = Vec::new();
-        let mut places = Vec::new();
-        let mut faults = Vec::new();
-        for level in policy.levels() {
-            let discipline = discipline(level);
-            let config = Config { discipline, limit: 0 };
-            let (made, tenant) = match control.tenants.get(&level.name) {
-                Some(old) => {
-                    let config = Config { limit: old.config.limit, ..config };
-                    let made = self.seats_at(old.place).level.reserve(cx, discipline);
-                    (made, Some(Tenant { config, ..*old }))
-                }
-                None => match self.settle_in(control, cx, config) {
-                    Ok(place) => {
-                        places.push(place);
-                        (Ok(()), Some(Tenant { place, config }))
-                    }
-                    Err(e) => (Err(e), None),
-                },
-            };
-            if let Err(e) = made {
-                faults.push(out_of_memory(level, e));
+        tenants: Vec<(Arc<str>, Tenant)>,
+        specs: &[LevelSpec],
+        now: u64,
+    ) {
+        let mut limits = control.limits.clone();
+        limits.digest(control.server_limit, specs, |_| true);
+        for (name, mut tenant) in tenants {
+            if !control.tenants.contains_key(&name) {
+                tenant.config.limit = limits.level(&name).map_or(0, |level| clamp(level.current));
             }
-            tenants.extend(tenant.map(|t| (level.name.clone(), t)));
+            let done = self.seats_at(tenant.place).level.configure(cx, &tenant.config, now);
+            debug_assert!(done.is_ok(), "its queues were made before");
+            control.tenants.insert(name, tenant);
         }
-        if faults.is_empty() {
-            return Ok(tenants);
-        }
-        control.free_places.extend(places);
-        Err(faults)
     }
 
-    /// Finds a place for a new level.
-    fn settle_in(&self, control: &mut Control, cx: &mut Context, config: Config) -> Result<u32, OutOfCells> {
-        let exempt = config.discipline == Discipline::Exempt;
-        if let Some(place) = control.free_places.pop() {
-            let seats = self.seats_at(place);
-            if !exempt {
-                match seats.level.configure(cx, &config, self.now()) {
-                    Ok(()) => {
-                        // Release: whoever sees the new tenancy is not the old tenant's any more.
-                        seats.tenancy.fetch_add(1, AcqRel);
-                        seats.retry_after.reset();
-                        return Ok(place);
-                    }
-                    Err(e) => {
-                        control.free_places.push(place);
-                        return Err(e);
-                    }
-                }
-            }
-            control.free_places.push(place);
-        }
-        let place = control.fresh_place;
-        let cell = self
-            .levels
-            .get(place as usize)
-            .ok_or(OutOfCells { wanted: place as usize + 1, left: self.levels.len() })?;
-        let level = Level::new(&self.arena, place, config, self.options.fidelity, self.options.clock_lag)?;
-        let _ = cell.set(Seats::new(level));
-        control.fresh_place += 1;
-        Ok(place)
-    }
-
+    /// Takes levels in and out of the limits, by their objects. Those that are gone, and empty, leave their places.
     fn digest(&self, control: &mut Control, cx: &mut Context, specs: Vec<LevelSpec>) -> Digest {
         let Control { limits, tenants, server_limit, .. } = control;
         let digest = limits.digest(*server_limit, &specs, |name| {
-            tenants.get(name).is_some_and(|t| is_busy(self.seats_at(t.place).level.occupancy(cx)))
+            tenants.get(name).is_some_and(|tenant| self.is_inhabited(cx, tenant.place))
         });
         control.specs = specs;
-        digest
-    }
-
-    /// Levels that are gone leave their places.
-    fn leave(&self, control: &mut Control, digest: &Digest) {
+        control.draining = digest.draining.len();
         for name in &digest.removed {
-            if let Some(tenant) = control.tenants.remove(name) {
-                control.free_places.push(tenant.place);
-            }
+            control.free_places.extend(control.tenants.remove(name).map(|tenant| tenant.place));
         }
-    }
-
-    fn configure(&self, control: &Control, cx: &mut Context, tenants: &[(Arc<str>, Tenant)], now: u64) {
-        for (name, tenant) in tenants {
-            let limit = control.limits.level(name).map_or(0, |l| clamp(l.current));
-            // A new level has its first limit from the adjustment that follows; one that is there keeps its own till then.
-            let config = Config {
-                limit: if tenant.config.limit > 0 { tenant.config.limit } else { limit },
-                ..tenant.config
-            };
-            // The slots were made above.
-            let done = self.seats_at(tenant.place).level.configure(cx, &config, now);
-            debug_assert!(done.is_ok());
-        }
+        digest
     }
 
     fn publish(&self, control: &mut Control, policy: Policy) -> u64 {
@@ -239,7 +190,8 @@ impl Engine {
             Binding { place: tenant.place, tenancy: self.seats_at(tenant.place).tenancy.load(Acquire) }
         });
         let levels = bindings.collect();
-        let rows = policy.schemas().iter().map(|s| row(&mut control.rows, &s.name)).collect();
+        let (schemas, named) = (policy.schemas(), policy.levels());
+        let rows = schemas.iter().map(|s| control.rows.of(&named[s.level as usize].name, &s.name)).collect();
         let resolver = Resolver::new(policy, self.options.hasher, self.options.cached_flows);
         let next = Owned::new(Snapshot { generation, resolver, levels, rows });
         let guard = epoch::pin();
@@ -250,15 +202,15 @@ impl Engine {
             // SAFETY: it was the engine's own and is no longer reachable; readers of it are pinned.
             unsafe { guard.defer_destroy(old) };
         }
-        generation
+        generation & GENERATION
     }
 
     /// Ends the period of all levels and sets their limits.
     pub(super) fn adjust(&self, control: &mut Control, cx: &mut Context, now: u64) -> Adjustment {
-        let Control { limits, tenants, next_adjustment, .. } = control;
+        let Control { limits, tenants, .. } = control;
         let adjustment = limits.adjust(|name| match tenants.get(name) {
             Some(tenant) => self.seats_at(tenant.place).level.take_demand(cx, now),
-            None => crate::borrow::PeriodDemand::empty(0.0),
+            None => PeriodDemand::empty(0.0),
         });
         for level in limits.levels() {
             let Some(tenant) = tenants.get_mut(&level.spec.name) else { continue };
@@ -271,70 +223,28 @@ impl Engine {
                 seats.level.set_limit(cx, limit, now);
             }
         }
-        *next_adjustment = now.saturating_add(ADJUSTMENT_PERIOD);
+        control.adjusted = adjustment.clone();
         adjustment
     }
 
-    /// Levels without an object whose last request has gone leave.
-    pub(super) fn dismiss_drained(&self, control: &mut Control, cx: &mut Context) {
+    /// Levels without an object whose last request has gone leave. Says whether there were any; then limits have to be
+    /// adjusted.
+    pub(super) fn dismiss_drained(&self, control: &mut Control, cx: &mut Context) -> bool {
+        if control.draining == 0 {
+            return false;
+        }
         let drained = control.limits.levels().any(|level| {
             let at = control.tenants.get(&level.spec.name);
-            level.draining && at.is_some_and(|t| !is_busy(self.seats_at(t.place).level.occupancy(cx)))
+            level.draining && at.is_some_and(|tenant| self.seats_at(tenant.place).level.is_idle(cx))
         });
         if drained {
             let specs = std::mem::take(&mut control.specs);
-            let digest = self.digest(control, cx, specs);
-            self.leave(control, &digest);
+            self.digest(control, cx, specs);
         }
-    }
-
-    pub(super) fn seats_at(&self, place: u32) -> &Seats {
-        self.seats(place).expect("tenants live in places that were made")
+        drained
     }
 }
 
-fn is_busy(o: Occupancy) -> bool {
-    o.seats_in_use > 0 || o.waiting > 0
-}
-
-fn clamp(seats: u64) -> u32 {
+pub(super) fn clamp(seats: u64) -> u32 {
     u32::try_from(seats).unwrap_or(u32::MAX)
-}
-
-fn row(rows: &mut HashMap<Arc<str>, u32>, name: &Arc<str>) -> u32 {
-    let next = rows.len().min(COUNTED_SCHEMAS) as u32;
-    *rows.entry(name.clone()).or_insert(next)
-}
-
-fn discipline(level: &policy::Level) -> Discipline {
-    match &level.kind {
-        LevelKind::Exempt => Discipline::Exempt,
-        LevelKind::Reject => Discipline::Reject,
-        LevelKind::Queue { deck, queue_length_limit } => Discipline::Queue {
-            queues: deck.deck_size(),
-            hand_size: deck.hand_size() as u8,
-            queue_length_limit: *queue_length_limit,
-        },
-    }
-}
-
-fn out_of_memory(level: &policy::Level, e: OutOfCells) -> Fault {
-    let (path, value, detail): (_, serde_json::Value, _) = match &level.kind {
-        LevelKind::Queue { deck, .. } => (
-            "spec.limited.limitResponse.queuing.queues",
-            deck.deck_size().into(),
-            format!(
-                "takes {} cells of the engine's memory, of which {} are left: fewer queues, or a larger ArenaSize::queues",
-                e.wanted, e.left
-            ),
-        ),
-        _ => (
-            "metadata.name",
-            level.name.as_ref().into(),
-            format!("the engine has room for {} levels: a larger ArenaSize::levels", e.left),
-        ),
-    };
-    Fault::new(FaultKind::Invalid, path, detail)
-        .with_value(value)
-        .of("PriorityLevelConfiguration", &*level.name)
 }

@@ -1,7 +1,7 @@
 //! Finished requests whose seats stay taken for a while.
 //!
-//! Finishing threads push them on a stack that nobody pops but the ticker, which takes all at once; the ticker keeps
-//! them in order of their time.
+//! Finishing threads push them on a stack that nobody pops but whoever ticks, who takes all at once and keeps them in
+//! order of their time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,9 +22,9 @@ impl Inbox {
         Inbox(AtomicU64::new(EMPTY))
     }
 
-    /// Leaves a ticket, due at `due`. Says whether it is the first.
-    pub(super) fn push(&self, slab: &Slab, index: u32, due: u64) -> bool {
-        let Some(ticket) = slab.get(index) else { return false };
+    /// Leaves a ticket, due at `due`.
+    pub(super) fn push(&self, slab: &Slab, index: u32, due: u64) {
+        let Some(ticket) = slab.get(index) else { return };
         // The wait has been accounted for; the word serves anew.
         ticket.arrival.store(due, Release);
         let mut head = self.0.load(Relaxed);
@@ -32,7 +32,7 @@ impl Inbox {
             ticket.chain.store(head, Release);
             // Release: with it go the two words above. Nobody pops single ones, so a repeated head does no harm.
             match self.0.compare_exchange(head, index as u64, AcqRel, Relaxed) {
-                Ok(_) => return head == EMPTY,
+                Ok(_) => return,
                 Err(now) => head = now,
             }
         }
@@ -43,7 +43,7 @@ impl Inbox {
     }
 }
 
-/// Those that the ticker has taken.
+/// Those that were taken out.
 #[derive(Default)]
 pub(super) struct Due {
     /// Time, order of finishing, ticket.

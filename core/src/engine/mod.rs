@@ -10,13 +10,18 @@
 //! | `ticket` | what a caller holds: running or waiting |
 //! | `handle` | the same by number, for hosts that keep numbers |
 //! | `apply` | a new set of objects, swapped in whole |
+//! | `places` | where levels live: places and memory, used anew |
 //! | `ticker` | what is due: lingering seats, and limits every ten seconds |
 //! | `snapshot` | what requests are decided by, until the next set of objects |
-//! | `lingering`, `threads`, `rejection` | details of these |
+//! | `observe` | all of it, read: for metrics and dumps |
+//! | `lingering`, `threads`, `outcome`, `rejection` | details of these |
 
 mod apply;
 mod handle;
 mod lingering;
+mod observe;
+mod outcome;
+mod places;
 mod rejection;
 mod snapshot;
 mod threads;
@@ -36,14 +41,12 @@ pub use ticker::{Tick, Ticker};
 pub use ticket::{Admission, Ticket, Waiting};
 
 use crate::classify::Request;
-use crate::counters::Counters;
-use crate::estimate::RetryAfter;
 use crate::fidelity::Fidelity;
 use crate::flow::FlowHasher;
-use crate::level::{Arena, ArenaSize, Level, OutOfCells};
+use crate::level::{Arena, ArenaSize, Context, Finished, OutOfCells};
 use crate::policy::Resolver;
 use crate::sync::{
-    AtomicBool, AtomicU32, AtomicU64,
+    AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::ticket::{State, TicketId, Width};
@@ -51,6 +54,8 @@ use crate::time::{Clock, Monotonic};
 use crate::wait::Signal;
 use apply::Control;
 use lingering::Inbox;
+use outcome::Outcome;
+use places::Seats;
 use snapshot::{Snapshot, Target};
 use threads::Threads;
 
@@ -63,21 +68,38 @@ pub const MAX_WAIT: u64 = 60_000_000_000;
 /// What an engine is built with.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Seats of the whole server; can change later. 600, as a Kubernetes API server has.
+    /// Seats of the whole server; can change later ([`Engine::set_server_concurrency_limit`]). 600, as a Kubernetes API
+    /// server has.
     pub server_concurrency_limit: u32,
     /// Whose decisions to make where the reference has a fault.
     pub fidelity: Fidelity,
     /// How flows are hashed. Choose a keyed hasher where users can choose their own names.
     pub hasher: FlowHasher,
-    /// Flows whose hands are kept; 192 bytes each. About twice the flows that are active at a time.
+    /// Flows whose hands are kept; 192 bytes each. About twice the flows that are active at a time; at most
+    /// [`Options::MAX_CACHED_FLOWS`].
     pub cached_flows: usize,
-    /// Bounds on memory.
+    /// Bounds on memory. Two levels are the least: the mandatory ones.
     pub arena: ArenaSize,
     /// How long a request waits at most where its caller does not say; nanoseconds. 15 s; never above [`MAX_WAIT`].
     pub wait_limit: u64,
     /// How many nanoseconds the clock of a level may lag while nobody waits in it: 1000. With 0 every decision is exact to
     /// the nanosecond, and costs the write of one more shared line.
     pub clock_lag: u64,
+}
+
+impl Options {
+    /// The most flows whose hands are kept.
+    pub const MAX_CACHED_FLOWS: usize = 1 << 20;
+
+    /// Numbers out of their bounds count as the nearest within.
+    fn bounded(self) -> Options {
+        Options {
+            cached_flows: self.cached_flows.min(Options::MAX_CACHED_FLOWS),
+            wait_limit: self.wait_limit.min(MAX_WAIT),
+            arena: self.arena.bounded(),
+            ..self
+        }
+    }
 }
 
 impl Default for Options {
@@ -97,7 +119,8 @@ impl Default for Options {
 /// An admission engine. Share it by reference or in an `Arc`; all methods may be called from any thread.
 ///
 /// A thread's first call makes its context, which allocates; [`register_thread`](Engine::register_thread) does it ahead
-/// of time. A new engine holds the mandatory objects alone, so that all requests but those of `system:masters` share
+/// of time. A thread gives it back when it ends, or, if the engine has gone, with its first call to another engine. Threads
+/// past [`ArenaSize::threads`] take turns at one context, behind a lock; others never wait. A new engine holds the mandatory objects alone, so that all requests but those of `system:masters` share
 /// the `catch-all` level until objects are applied.
 ///
 /// ```
@@ -119,74 +142,25 @@ impl Default for Options {
 /// }
 /// ```
 pub struct Engine {
-    /// How many sets of objects there have been. Changes after `snapshot` does.
+    /// Engine's number 24 | how many sets of objects there have been 40. Changes after `snapshot` does. With the engine in
+    /// it, no flow that another engine resolved looks up to date.
     generation: CachePadded<AtomicU64>,
     snapshot: Atomic<Snapshot>,
-    levels: Box<[OnceLock<Seats>]>,
-    arena: Arc<Arena>,
+    levels: Box<[OnceLock<Box<Seats>>]>,
     threads: Threads,
     clock: Box<dyn Clock>,
-    /// A row a flow schema: see [`Outcome`].
-    outcomes: Counters<OUTCOMES>,
     inbox: Inbox,
     /// Where a ticker sleeps.
     ticker: Signal,
+    /// Till when at the longest.
+    wake_at: AtomicU64,
     closed: AtomicBool,
     options: Options,
     control: Mutex<Control>,
 }
 
-/// A level, in a place that it keeps. Places are used anew for other levels, and never freed before the engine is; so a
-/// forged ticket can name a wrong level but never memory that is gone.
-struct Seats {
-    level: Level,
-    /// How many levels have had this place.
-    tenancy: AtomicU32,
-    retry_after: RetryAfter,
-    /// Most seats that a work estimator may give; 0: not set.
-    max_seats: AtomicU32,
-}
-
-impl Seats {
-    fn new(level: Level) -> Self {
-        Seats {
-            level,
-            tenancy: AtomicU32::new(0),
-            retry_after: RetryAfter::new(),
-            max_seats: AtomicU32::new(0),
-        }
-    }
-
-    /// Notes that a request of the level was turned away.
-    fn turned_away(&self, now: u64) {
-        self.retry_after.record(FIRST_SECOND + now / 1_000_000_000);
-    }
-}
-
-/// What the clock of the refusals reads when the engine's reads zero: any number well past the memory of refusals.
-const FIRST_SECOND: u64 = 1 << 20;
-
-/// What is counted of each flow schema.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(usize)]
-enum Outcome {
-    Dispatched,
-    Finished,
-    /// Nanoseconds in queues, of finished requests.
-    Waited,
-    /// Nanoseconds between grant and end.
-    Served,
-    /// First of the rejections, by number.
-    Rejected,
-}
-
-const OUTCOMES: usize = Outcome::Rejected as usize + Rejection::ALL.len();
-
-/// In a ticket's note of its schema: it had to wait, and its grant has not been counted yet.
-const WAITED: u32 = 1 << 31;
-
-/// Flow schemas that can be counted apart.
-const COUNTED_SCHEMAS: usize = 1 << 14;
+/// The part of `Engine::generation` that counts.
+const GENERATION: u64 = (1 << 40) - 1;
 
 impl Engine {
     /// An engine on the system's monotonic clock. Allocates; fails if the options leave no memory for the mandatory levels.
@@ -194,20 +168,18 @@ impl Engine {
         Engine::with_clock(options, Monotonic::new())
     }
 
-    /// An engine on a clock of the host's.
-    pub fn with_clock(mut options: Options, clock: impl Clock) -> Result<Engine, OutOfCells> {
-        options.wait_limit = options.wait_limit.min(MAX_WAIT);
-        let arena = Arena::new(options.arena);
-        let threads = Threads::new(&arena)?;
+    /// An engine on a clock of the host's. Otherwise as [`new`](Engine::new).
+    pub fn with_clock(options: Options, clock: impl Clock) -> Result<Engine, OutOfCells> {
+        let options = options.bounded();
+        let threads = Threads::new(options.arena)?;
         let engine = Engine {
-            generation: CachePadded::new(AtomicU64::new(0)),
+            generation: CachePadded::new(AtomicU64::new(threads.engine() << GENERATION.count_ones())),
             snapshot: Atomic::null(),
             levels: (0..options.arena.levels).map(|_| OnceLock::new()).collect(),
-            outcomes: Counters::new(COUNTED_SCHEMAS, options.arena.threads),
-            arena,
             threads,
             inbox: Inbox::new(),
             ticker: Signal::new(),
+            wake_at: AtomicU64::new(u64::MAX),
             closed: AtomicBool::new(false),
             control: Mutex::new(Control::new(options.fidelity, options.server_concurrency_limit)),
             clock: Box::new(clock),
@@ -223,17 +195,23 @@ impl Engine {
         self.clock.now()
     }
 
-    /// What the engine was built with.
+    /// What the engine was built with: numbers out of their bounds are brought within them, and the server's concurrency
+    /// limit may have changed since.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Makes the calling thread's context, which its first request would do otherwise. Allocates.
+    /// Makes the calling thread's context, which its first request would do otherwise. Allocates, and takes a short lock;
+    /// after it nothing from [`admit`](Engine::admit) to the end of the request does.
     pub fn register_thread(&self) {
         self.threads.with(|_| ());
     }
 
     /// A request arrives: it runs, waits or is refused. Reads the clock once.
+    ///
+    /// Refused as [`Rejection`] says, [`TimedOut`](Rejection::TimedOut) and [`Cancelled`](Rejection::Cancelled) excepted.
+    /// Any thread may call. Never blocks, never allocates (but for a thread's first call). Costs classifying, hashing of a
+    /// flow that is not in the cache, and a few atomic operations.
     #[inline]
     pub fn admit<G: AsRef<[u8]>>(
         &self,
@@ -253,7 +231,8 @@ impl Engine {
         self.submit(request, width, now).outcome.map(|admitted| Admission::new(self, admitted))
     }
 
-    /// A request of a flow that was resolved before arrives. Reads the clock once.
+    /// A request of a flow that was resolved before arrives. Reads the clock once. As [`admit`](Engine::admit), for less: a
+    /// few atomic operations.
     #[inline]
     pub fn admit_flow(&self, flow: &ResolvedFlow, width: Width) -> Result<Admission<'_>, Rejection> {
         self.admit_flow_at(flow, width, self.now())
@@ -271,13 +250,13 @@ impl Engine {
     }
 
     /// Resolves the flow of requests like this one, for callers that serve many of them. Allocates: the flow remembers the
-    /// request, so that it can be resolved anew when objects have changed.
+    /// request, so that it can be resolved anew when objects have changed, or when another engine is asked.
     pub fn resolve<G: AsRef<[u8]>>(&self, request: &Request<'_, G>) -> ResolvedFlow {
         ResolvedFlow::new(request, self.with_snapshot(|s| s.target(request)))
     }
 
     /// Brings a resolved flow up to date with the objects in force, and says whether it was not. One that is behind is
-    /// served rightly, but resolved anew each time.
+    /// served rightly, but resolved anew each time. Neither blocks nor allocates.
     pub fn refresh(&self, flow: &mut ResolvedFlow) -> bool {
         let behind = flow.generation() != self.generation.load(Acquire);
         if behind {
@@ -288,23 +267,25 @@ impl Engine {
     }
 
     /// Seconds after which a request like this one should come back if it is refused now: 1 to 32, the more the longer its
-    /// level has been refusing.
+    /// level has been refusing. Neither blocks nor allocates. Rule: [`crate::estimate::RetryAfter`].
     pub fn retry_after<G: AsRef<[u8]>>(&self, request: &Request<'_, G>) -> u64 {
         self.at_level_of(request, |seats| seats.retry_after.seconds()).unwrap_or(1)
     }
 
     /// The most seats that a [work estimator](crate::estimate::WorkEstimator) may give a request like this one; 0: its
-    /// level sets no bound.
+    /// level sets no bound. Neither blocks nor allocates.
     pub fn max_seats<G: AsRef<[u8]>>(&self, request: &Request<'_, G>) -> u32 {
         self.at_level_of(request, |seats| seats.max_seats.load(Relaxed)).unwrap_or(0)
     }
 
-    /// Refuses all newcomers from now on. Requests that wait or run go on.
+    /// Refuses all newcomers from now on, for good. Requests that wait or run go on. Neither blocks nor allocates.
     pub fn close(&self) {
         self.closed.store(true, Release);
     }
 
-    /// Calls `f` with the resolver of the objects in force: their policy, as compiled.
+    /// Calls `f` with the resolver of the objects in force: their policy, as compiled. (The seats in it are those of the
+    /// server's concurrency limit at that time; [`metrics`](Engine::metrics) has those of now.) What `f` does holds back the
+    /// memory of older policies, and nobody.
     pub fn inspect<T>(&self, f: impl FnOnce(&Resolver) -> T) -> T {
         self.with_snapshot(|s| f(&s.resolver))
     }
@@ -334,44 +315,60 @@ impl Engine {
 
     #[inline]
     fn seats(&self, place: u32) -> Option<&Seats> {
-        self.levels.get(place as usize)?.get()
+        Some(self.levels.get(place as usize)?.get()?)
     }
 
-    /// Seats a request at its level.
+    /// Seats a request at its level. `None` if the level is out of force: newer objects have been published by now.
     #[inline]
-    fn place(&self, target: &Target, width: Width, now: u64) -> Handed {
+    fn place(&self, target: &Target, width: Width, now: u64) -> Option<Handed> {
         let handed = |outcome| Handed { schema: target.flow.schema, level: target.flow.level, outcome };
-        if self.closed.load(Acquire) {
-            return handed(Err(Rejection::Closed));
-        }
-        if !width.is_valid() {
-            return handed(Err(Rejection::BadArgument));
-        }
-        let Some(seats) = self.seats(target.place) else { return handed(Err(Rejection::Closed)) };
+        let seats = self.seats(target.place)?;
         self.threads.with(|cx| {
-            let flow = &target.flow;
-            let arrival = seats.level.arrive(cx, flow.hash, flow.hand.as_ref(), width, now);
-            let row = target.row;
-            match arrival.outcome {
-                Ok(admitted) => {
-                    if let Some(ticket) = self.arena.tickets.get(admitted.id.index()) {
-                        let waits = admitted.state == State::Waiting;
-                        ticket.schema.store(if waits { row | WAITED } else { row }, Release);
-                        ticket.arrival.store(now, Release);
+            let (flow, row) = (&target.flow, target.row);
+            // Acquire: who was told that it is closed is not admitted after.
+            let outcome = if self.closed.load(Acquire) {
+                Err(Rejection::Closed)
+            } else if !width.is_valid() {
+                Err(Rejection::BadArgument)
+            } else {
+                let hand = flow.hand.as_ref();
+                let arrival = seats.level.arrive_tagged(cx, flow.hash, hand, width, now, row);
+                // After the arrival, not before: see `is_inhabited`.
+                if seats.tenancy.load(Acquire) != target.tenancy {
+                    if let Ok(admitted) = arrival.outcome {
+                        self.leave(cx, seats, admitted.id, row, now);
                     }
-                    if admitted.state == State::Running {
-                        self.outcomes.add(cx.number(), row, Outcome::Dispatched as usize, 1);
-                    }
-                    handed(Ok(admitted))
+                    return None;
                 }
-                Err(why) => {
-                    let why = Rejection::from(why);
+                arrival.outcome.map_err(|why| {
                     seats.turned_away(now);
-                    self.outcomes.add(cx.number(), row, counter(why), 1);
-                    handed(Err(why))
-                }
+                    why.into()
+                })
+            };
+            self.threads.count(cx, row, Outcome::Arrived, 1);
+            if let Err(why) = outcome {
+                self.threads.count(cx, row, Outcome::Rejected(why), 1);
             }
+            Some(handed(outcome))
         })
+    }
+
+    /// A request leaves a level that it should not have come to, as if it never had.
+    #[cold]
+    fn leave(&self, cx: &mut Context, seats: &Seats, id: TicketId, row: u32, now: u64) {
+        if seats.level.cancel(cx, id, now).is_ok() {
+            return;
+        }
+        // It was granted.
+        self.threads.uncount_grant(cx, row);
+        if seats.level.finish(cx, id, now).is_ok_and(|finished| finished != Finished::Released) {
+            let _ = seats.level.release(cx, id, now);
+        }
+    }
+
+    #[inline]
+    fn arena(&self) -> &Arc<Arena> {
+        self.threads.arena()
     }
 
     fn control(&self) -> MutexGuard<'_, Control> {
@@ -386,19 +383,15 @@ impl Engine {
     /// Where a ticket says that it is.
     #[inline]
     fn level_of(&self, id: TicketId) -> Option<&Seats> {
-        let ticket = self.arena.tickets.get(id.index())?;
+        let ticket = self.arena().tickets.get(id.index())?;
         self.seats(ticket.level.load(Acquire))
     }
 }
 
-#[inline]
-const fn counter(why: Rejection) -> usize {
-    Outcome::Rejected as usize + why as usize - 1
-}
-
 impl Drop for Engine {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the engine any more, so nobody can be pinned to its snapshot.
-        drop(unsafe { std::mem::replace(&mut self.snapshot, Atomic::null()).into_owned() });
+        // SAFETY: nobody else has the engine any more, so nobody can be pinned to its snapshot. There is none if the engine
+        // could not be made.
+        drop(unsafe { std::mem::replace(&mut self.snapshot, Atomic::null()).try_into_owned() });
     }
 }

@@ -41,6 +41,11 @@ impl Rejection {
         Rejection::BadArgument,
     ];
 
+    /// Its place in [`ALL`](Rejection::ALL).
+    pub(crate) const fn index(self) -> usize {
+        self as usize - 1
+    }
+
     /// The reason as metrics and logs spell it.
     pub const fn reason(self) -> &'static str {
         match self {

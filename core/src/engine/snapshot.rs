@@ -47,8 +47,8 @@ impl Snapshot {
 
 /// A flow that was resolved once, for many requests: no classification, no hash, no dealing.
 ///
-/// Good for the life of the engine that made it, over any number of new sets of objects. Sharing it between threads
-/// writes nothing.
+/// Good for any number of new sets of objects, and even with another engine, though it is then resolved anew with each
+/// request, as it is until [`Engine::refresh`](super::Engine::refresh). Sharing it between threads writes nothing.
 #[derive(Clone, Debug)]
 pub struct ResolvedFlow {
     target: Target,

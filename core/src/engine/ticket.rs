@@ -24,7 +24,7 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// Waits, if it must, as long as the engine's limit allows. Blocks the thread.
+    /// Waits, if it must, as long as the engine's limit allows. Blocks the thread. Fails as [`Waiting::wait`].
     pub fn wait(self) -> Result<Ticket<'a>, Rejection> {
         match self {
             Admission::Running(ticket) => Ok(ticket),
@@ -33,7 +33,8 @@ impl<'a> Admission<'a> {
     }
 }
 
-/// A running request. Dropped or [finished](Ticket::finish), it gives its seats back and whoever is next is granted.
+/// A running request. Dropped or [finished](Ticket::finish), it gives its seats back and whoever is next is granted. It may
+/// end on another thread than it began on. One that is forgotten ([`std::mem::forget`]) keeps its seats for good.
 #[must_use = "dropped, the request ends"]
 pub struct Ticket<'a> {
     engine: &'a Engine,
@@ -41,10 +42,10 @@ pub struct Ticket<'a> {
 }
 
 impl Ticket<'_> {
-    /// The request has ended. Reads the clock once; never blocks.
+    /// The request has ended. Reads the clock once; neither blocks nor allocates.
     pub fn finish(self) {}
 
-    /// The same at a time that the caller has read from the engine's clock.
+    /// The same at a time, nanoseconds, that the caller has read from the engine's clock.
     pub fn finish_at(self, now: u64) {
         let (engine, id) = (self.engine, self.id);
         std::mem::forget(self);
@@ -52,7 +53,7 @@ impl Ticket<'_> {
         let _ = engine.finish(id, now);
     }
 
-    /// Its number.
+    /// Its number, for the calls by number. If the request is ended through it, dropping the ticket does nothing.
     pub fn id(&self) -> TicketId {
         self.id
     }
@@ -78,31 +79,32 @@ pub struct Waiting<'a> {
 }
 
 impl<'a> Waiting<'a> {
-    /// Blocks until the request runs, or until the engine's limit on waiting.
+    /// Blocks until the request runs, or until the engine's limit on waiting ([`wait_limit`](super::Options::wait_limit), from
+    /// now). Then it is refused as [`Rejection::TimedOut`]; as [`Rejection::Cancelled`] if somebody cancels it by its number.
     pub fn wait(self) -> Result<Ticket<'a>, Rejection> {
         let limit = self.engine.options.wait_limit;
         let deadline = self.engine.now().saturating_add(limit);
         self.wait_until(deadline)
     }
 
-    /// Blocks until the request runs, or until the engine's clock reads `deadline`; never longer than
-    /// [`MAX_WAIT`](super::MAX_WAIT) from now. Past it the request is refused as timed out.
+    /// Blocks until the request runs, or until the engine's clock reads `deadline`, nanoseconds; never longer than
+    /// [`MAX_WAIT`](super::MAX_WAIT) from now. Refused as [`wait`](Waiting::wait) is. Does not allocate; sleeps in the system.
     pub fn wait_until(self, deadline: u64) -> Result<Ticket<'a>, Rejection> {
         let engine = self.engine;
         let deadline = deadline.min(engine.now().saturating_add(super::MAX_WAIT));
         let remaining = || deadline.checked_sub(engine.now()).filter(|left| *left > 0);
-        if let Some(ticket) = engine.arena.tickets.get(self.id.index()) {
+        if let Some(ticket) = engine.arena().tickets.get(self.id.index()) {
             ticket.signal.wait(|| engine.state_of(self.id) != State::Waiting, remaining);
         }
         self.settle(Rejection::TimedOut)
     }
 
-    /// Takes the ticket if the request runs by now; else it goes on waiting.
+    /// Takes the ticket if the request runs by now; else it goes on waiting. Never blocks.
     pub fn poll(self) -> Result<Ticket<'a>, Waiting<'a>> {
         if self.engine.state_of(self.id) == State::Running { Ok(self.granted()) } else { Err(self) }
     }
 
-    /// Gives up the place. If the request has been granted meanwhile it runs.
+    /// Gives up the place. If the request has been granted meanwhile it runs, and here is its ticket. Never blocks.
     pub fn cancel(self) -> Option<Ticket<'a>> {
         self.settle(Rejection::Cancelled).ok()
     }
@@ -132,7 +134,6 @@ impl<'a> Waiting<'a> {
     fn granted(self) -> Ticket<'a> {
         let (engine, id) = (self.engine, self.id);
         std::mem::forget(self);
-        engine.count_grant(id);
         Ticket { engine, id }
     }
 }

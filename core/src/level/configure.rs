@@ -75,8 +75,76 @@ impl Level {
     /// Makes room for the queues of a discipline, so that [`configure`](Level::configure) with it will not fail for want
     /// of memory. Allocates.
     pub fn reserve(&self, cx: &mut Context, discipline: Discipline) -> Result<(), OutOfCells> {
-        let slots = self.look(cx, |tx| Ok(slots_for(&tx.h, discipline)));
-        self.make_slots(slots)
+        self.make_slots(self.slots_at_worst(cx, discipline))
+    }
+
+    /// Cells that [`reserve`](Level::reserve) would take.
+    pub(crate) fn lacks(&self, cx: &mut Context, discipline: Discipline) -> usize {
+        self.cells_up_to(self.slots_at_worst(cx, discipline))
+    }
+
+    /// Queues that there is room for.
+    pub(crate) fn room(&self) -> u32 {
+        self.queues.len() as u32
+    }
+
+    /// Slots for a discipline, though all surplus queues go before it is in force.
+    fn slots_at_worst(&self, cx: &mut Context, discipline: Discipline) -> u32 {
+        self.look(cx, |tx| {
+            let live = tx.h.live.min(tx.h.desired);
+            Ok(slots_for(&Header { live, ..tx.h }, discipline))
+        })
+    }
+
+    /// Makes it a level at rest that begins at `now`, as [`new`](Level::new) does. False if somebody is in it; then it has no
+    /// seats and no queues from now on, and can be asked again. Allocates where it lacks room; one call at a time.
+    pub(crate) fn renew(&self, cx: &mut Context, config: &Config, now: u64) -> Result<bool, OutOfCells> {
+        let mut wanted = Header::default();
+        set_discipline(&mut wanted, config.discipline);
+        let slots = wanted.desired;
+        self.make_slots(slots)?;
+        // Each queue's word changes, so that whoever saw the level as it was can put nothing into it any more.
+        if !self.step(cx, |tx| tx.shut()) || !self.remove_idle_queues(cx) {
+            return Ok(false);
+        }
+        self.tidy(cx);
+        self.revive(cx, slots);
+        Ok(self.step(cx, |tx| {
+            if !tx.is_at_rest() || tx.h.live > 0 {
+                return Ok(false);
+            }
+            let mut h = Header { limit: config.limit, last: 1, version: tx.h.version, ..wanted };
+            (h.live, h.slots) = (slots, slots);
+            h.clock.at = now.max(tx.h.clock.at);
+            tx.h = h;
+            Ok(true)
+        }))
+    }
+
+    /// Whether all queues were idle, and are gone.
+    fn remove_idle_queues(&self, cx: &mut Context) -> bool {
+        while self.look(cx, |tx| Ok(tx.h.live > 0)) {
+            let removed = self.step(cx, |tx| {
+                let mut removed = 0;
+                while removed < STEPWISE && tx.h.live > 0 {
+                    let slot = tx.last_live_below(tx.h.slots).ok_or(Stale)?;
+                    let q = tx.queue(slot)?;
+                    if q.is_active() || q.lingering_seats > 0 {
+                        break;
+                    }
+                    *q = Queue { removals: q.removals.wrapping_add(1), ..Queue::default() };
+                    tx.h.live -= 1;
+                    tx.h.slots = slot;
+                    tx.h.last = tx.h.last.min(slot);
+                    removed += 1;
+                }
+                Ok(removed)
+            });
+            if removed == 0 {
+                return false;
+            }
+        }
+        true
     }
 
     /// Closes gaps that removed queues have left, where idle queues can move: then arrivals need no step again.
@@ -113,10 +181,7 @@ impl Level {
 
     /// Makes words for slots below `slots`, each pointing to the record of a queue that nobody has used.
     fn make_slots(&self, slots: u32) -> Result<(), OutOfCells> {
-        let there = self.queues.len() as u32;
-        let wanted =
-            slots.max(there).div_ceil(there).next_power_of_two() as usize * there as usize - there as usize;
-        let wanted = wanted + wanted / GROUP as usize;
+        let wanted = self.cells_up_to(slots);
         let left = self.arena.cells.left_narrow();
         if wanted > left {
             return Err(OutOfCells { wanted, left });
@@ -135,26 +200,37 @@ impl Level {
         Ok(())
     }
 
+    /// Cells for slots below `slots` that there are no words for yet.
+    pub(crate) fn cells_up_to(&self, slots: u32) -> usize {
+        let there = self.queues.len() as u32;
+        let then = there as usize * slots.max(there).div_ceil(there).next_power_of_two() as usize;
+        (then - there as usize) + then.div_ceil(GROUP as usize).saturating_sub(self.groups.len())
+    }
+
     /// Slots that lie past those in use, but were used and removed before: they start anew.
     fn revive(&self, cx: &mut Context, end: u32) {
-        while self.step(cx, |tx| {
-            let (start, live) = (tx.h.slots, tx.h.live);
+        let mut from = 0;
+        while let Some(next) = self.step(cx, |tx| {
+            let start = tx.h.slots;
             tx.h.slots = end.max(start);
-            let mut left = 0;
-            for slot in start..end {
-                if !tx.peek(slot)?.is_live() {
-                    if left == 4 {
-                        left += 1;
-                        break;
-                    }
-                    left += 1;
-                    let q = tx.queue(slot)?;
-                    *q = Queue { removals: q.removals.wrapping_add(1), ..Queue::default() };
+            let (mut revived, mut next) = (0, None);
+            for slot in start.max(from)..end {
+                if tx.peek(slot)?.is_live() {
+                    continue;
                 }
+                if revived == STEPWISE {
+                    next = Some(slot);
+                    break;
+                }
+                revived += 1;
+                let q = tx.queue(slot)?;
+                *q = Queue { removals: q.removals.wrapping_add(1), ..Queue::default() };
             }
-            (tx.h.slots, tx.h.live) = (start, live);
-            Ok(left > 4)
-        }) {}
+            tx.h.slots = start;
+            Ok(next)
+        }) {
+            from = next;
+        }
     }
 
     /// Idle queues move into the gap before them, and slots at the end whose queues are gone are given up. So a level
@@ -208,6 +284,32 @@ impl Transaction<'_> {
             return Ok(Some(gap + 1));
         }
         Ok(None)
+    }
+}
+
+/// Queues that one step of many makes or removes.
+const STEPWISE: u32 = 4;
+
+/// Cells that a new level takes for its queues.
+pub(crate) fn cells_of_new(queues: u32) -> usize {
+    let queues = queues.max(1).next_power_of_two();
+    (queues + queues.div_ceil(GROUP)) as usize
+}
+
+impl Transaction<'_> {
+    fn is_at_rest(&self) -> bool {
+        let h = &self.h;
+        h.in_use == 0 && h.waiting == 0 && h.active == 0
+    }
+
+    /// Shuts a level at rest: no seats, no queues for newcomers.
+    fn shut(&mut self) -> Result<bool, Stale> {
+        let shut = self.is_at_rest();
+        if shut {
+            self.h.limit = 0;
+            set_discipline(&mut self.h, Discipline::Reject);
+        }
+        Ok(shut)
     }
 }
 

@@ -8,25 +8,42 @@ use super::EVENTS;
 use super::operation::Descriptor;
 use super::record::{Cells, OutOfCells};
 use super::transaction::{MAX_QUEUES, Scratch};
-use super::word::{CellRef, MAX_SLOTS};
+use super::word::{CellRef, MAX_CELLS, MAX_SLOTS};
 use crate::counters::Counters;
 use crate::sync::{Ordering::Acquire, zeroed_slice};
-use crate::ticket::{Slab, TicketId};
+use crate::ticket::{MAX_TICKETS, Slab, TicketId};
 
 /// Free places that a thread keeps at hand, so that admitting and finishing touch no common stock.
 const TICKET_CACHE: usize = 16;
 
-/// Sizes of an [`Arena`]. All of it is reserved at once; the system backs only what has been used.
-#[derive(Debug, Clone, Copy)]
+/// Sizes of an [`Arena`]. All of it is reserved at once; the system backs only what has been used. A number out of its
+/// bounds counts as the nearest within.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArenaSize {
-    /// Requests that may wait, run or linger at the same time; 128 bytes each. At most 2^24 − 1.
+    /// Requests that may wait, run or linger at the same time, at least; 128 bytes each. At most about 2^24. Each thread
+    /// keeps up to 16 free tickets at hand, for which there is memory besides, so a few more requests may find room.
     pub tickets: usize,
-    /// Queues of all levels together; some 72 bytes each. At most about 3.9 million.
+    /// Queues of all levels together, each level's rounded up to a power of two; some 72 bytes each. At most about 3.9
+    /// million.
     pub queues: usize,
-    /// Levels at the same time.
+    /// Levels at the same time, at most 2^16.
     pub levels: usize,
-    /// Threads at the same time; about 2 KiB each. At most 4096.
+    /// Threads at the same time; about 2 KiB each, and in an engine what they count. 1 to 4095.
     pub threads: usize,
+}
+
+const MAX_LEVELS: usize = 1 << 16;
+
+impl ArenaSize {
+    pub(crate) fn bounded(self) -> Self {
+        ArenaSize {
+            tickets: self.tickets.min(MAX_TICKETS),
+            queues: self.queues.min(MAX_CELLS),
+            levels: self.levels.min(MAX_LEVELS),
+            // One slot is left for a context that threads share.
+            threads: self.threads.clamp(1, MAX_SLOTS - 1),
+        }
+    }
 }
 
 impl Default for ArenaSize {
@@ -42,7 +59,20 @@ pub struct Arena {
     pub(super) descriptors: Box<[Descriptor]>,
     /// A row a level.
     pub(super) counters: Counters<EVENTS>,
+    /// Grants: a row a tag.
+    pub(crate) grants: Counters<1>,
     slots: Mutex<Slots>,
+}
+
+/// What an engine asks of its arena beyond sizes.
+#[derive(Default)]
+pub(crate) struct Extras {
+    /// Contexts besides those of the threads.
+    pub(crate) contexts: usize,
+    /// Tags by which grants are counted.
+    pub(crate) tags: usize,
+    /// Generation of the first ticket in each place.
+    pub(crate) first_generation: u64,
 }
 
 #[derive(Default)]
@@ -54,26 +84,40 @@ struct Slots {
 impl Arena {
     /// Reserves memory of the given sizes. Allocates.
     pub fn new(size: ArenaSize) -> Arc<Arena> {
-        let threads = size.threads.clamp(1, MAX_SLOTS);
-        // A group cell for each sixteen queues, some more for levels whose last group is not full, and the spares.
-        let narrow = size.queues + size.queues / 16 + size.levels + threads * 2 * MAX_QUEUES;
+        Arena::with(size, &Extras::default())
+    }
+
+    pub(crate) fn with(size: ArenaSize, extras: &Extras) -> Arc<Arena> {
+        let size = size.bounded();
+        let contexts = (size.threads + extras.contexts).min(MAX_SLOTS);
+        // A group cell for each sixteen queues, and some more for levels whose last group is not full.
+        let narrow = size.queues + size.queues / 16 + size.levels;
+        // No thread may keep the last free tickets from the others.
+        let at_hand = if size.tickets > 0 { contexts * TICKET_CACHE } else { 0 };
         Arc::new(Arena {
-            cells: Cells::new(2 * size.levels + 2 * threads, narrow),
-            tickets: Slab::new(size.tickets),
-            descriptors: zeroed_slice(threads),
-            counters: Counters::new(size.levels, threads),
+            cells: Cells::new((2 * size.levels, narrow), (contexts * SPARE_WIDE, contexts * SPARE_NARROW)),
+            tickets: Slab::new(size.tickets + at_hand, extras.first_generation),
+            descriptors: zeroed_slice(contexts),
+            counters: Counters::new(size.levels, contexts),
+            grants: Counters::new(extras.tags, contexts),
             slots: Mutex::default(),
         })
     }
 
     /// Bytes of address space reserved.
     pub fn bytes(&self) -> usize {
-        self.cells.bytes() + self.tickets.bytes() + size_of_val(&*self.descriptors)
+        let counters = self.counters.bytes() + self.grants.bytes();
+        self.cells.bytes() + self.tickets.bytes() + size_of_val(&*self.descriptors) + counters
     }
 
-    /// Requests that may wait, run or linger at the same time.
+    /// Requests that may wait, run or linger at the same time; with the tickets that threads have at hand.
     pub fn ticket_capacity(&self) -> usize {
         self.tickets.capacity()
+    }
+
+    /// Contexts that there can be.
+    pub(crate) fn contexts(&self) -> usize {
+        self.descriptors.len()
     }
 
     fn take_slot(&self) -> Option<u32> {
@@ -91,6 +135,10 @@ impl Arena {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner).free.push(slot);
     }
 }
+
+/// Spare cells of a context.
+const SPARE_WIDE: usize = 2;
+const SPARE_NARROW: usize = 2 * MAX_QUEUES;
 
 /// The cells of this thread that no word points to.
 pub(super) struct Spares {
@@ -147,7 +195,7 @@ impl Context {
     pub fn new(arena: &Arc<Arena>) -> Result<Context, OutOfCells> {
         let none = OutOfCells { wanted: 1, left: 0 };
         let slot = arena.take_slot().ok_or(none)?;
-        let (wide, narrow) = match arena.cells.take(2, 2 * MAX_QUEUES) {
+        let (wide, narrow) = match arena.cells.take_spares(SPARE_WIDE, SPARE_NARROW) {
             Ok(cells) => cells,
             Err(e) => {
                 arena.give_slot(slot);
@@ -155,6 +203,7 @@ impl Context {
             }
         };
         arena.counters.enlist(slot);
+        arena.grants.enlist(slot);
         Ok(Context {
             arena: arena.clone(),
             slot,
@@ -177,11 +226,6 @@ impl Context {
     #[inline]
     pub(crate) fn number(&self) -> u32 {
         self.slot
-    }
-
-    /// Whether nobody but contexts holds the arena any more.
-    pub(crate) fn is_orphan(&self) -> bool {
-        Arc::strong_count(&self.arena) == 1
     }
 
     #[inline]
@@ -210,7 +254,7 @@ impl Drop for Context {
             self.arena.tickets.give(index);
         }
         let s = &self.spares;
-        self.arena.cells.give([s.header, s.clock], s.queues.into_iter().chain(s.groups));
+        self.arena.cells.give_spares([s.header, s.clock], s.queues.into_iter().chain(s.groups));
         self.arena.give_slot(self.slot);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::queue::live_slots;
 use super::record::{GROUP, NONE};
-use super::transaction::Transaction;
+use super::transaction::{Stale, Transaction};
 use super::{Context, Level};
 use crate::sync::Ordering::Acquire;
 use crate::ticket::{Link, NOT_CLIPPED, State, TicketId, Width};
@@ -96,6 +96,13 @@ impl Level {
         })
     }
 
+    /// Whether nobody is in the level. Whoever came before the answer is seen; who comes later sees all that the caller did
+    /// before asking.
+    pub(crate) fn is_idle(&self, cx: &mut Context) -> bool {
+        // A step, not a look: it changes the word that arrivals change, so they come in an order.
+        self.step(cx, |tx| Ok(tx.h.in_use == 0 && tx.h.waiting == 0))
+    }
+
     /// The queue at a position now, if there is one.
     pub fn queue(&self, cx: &mut Context, position: u32) -> Option<QueueState> {
         self.look(cx, |tx| {
@@ -143,27 +150,33 @@ impl Level {
     /// All requests that the level holds, in no order. Allocates, and looks at every ticket of the arena: for dumps.
     pub fn requests(&self, cx: &mut Context) -> Vec<RequestState> {
         self.look(cx, |tx| {
-            let mut all = Vec::new();
-            for index in 0..self.arena.tickets.used() {
-                let ticket = tx.ticket(index)?;
-                let state = ticket.state();
-                if state.state() == State::Free || ticket.level.load(Acquire) != self.id {
-                    continue;
-                }
-                let place = ticket.place.load(Acquire);
-                let slot = (place >> 32) as u32;
-                let current = slot != NONE && slot < tx.h.slots && tx.peek(slot)?.removals == place as u32;
-                all.push(RequestState {
-                    id: TicketId::new(index, state.generation()),
-                    state: state.state(),
-                    queue: current.then(|| tx.position_of(slot)),
-                    width: ticket.granted_width(state),
-                    clipped: state.clip() != NOT_CLIPPED,
-                    granted_at: ticket.start.load(Acquire),
-                });
-            }
-            Ok(all)
+            let tickets = 0..self.arena.tickets.used();
+            tickets.filter_map(|index| self.request_at(tx, index).transpose()).collect()
         })
+    }
+
+    /// The request that the ticket in place `index` stands for, if it is one of this level's.
+    pub(crate) fn request(&self, cx: &mut Context, index: u32) -> Option<RequestState> {
+        self.look(cx, |tx| self.request_at(tx, index))
+    }
+
+    fn request_at(&self, tx: &Transaction, index: u32) -> Result<Option<RequestState>, Stale> {
+        let ticket = tx.ticket(index)?;
+        let state = ticket.state();
+        if state.state() == State::Free || ticket.level.load(Acquire) != self.id {
+            return Ok(None);
+        }
+        let place = ticket.place.load(Acquire);
+        let slot = (place >> 32) as u32;
+        let current = slot != NONE && slot < tx.h.slots && tx.peek(slot)?.removals == place as u32;
+        Ok(Some(RequestState {
+            id: TicketId::new(index, state.generation()),
+            state: state.state(),
+            queue: current.then(|| tx.position_of(slot)),
+            width: ticket.granted_width(state),
+            clipped: state.clip() != NOT_CLIPPED,
+            granted_at: ticket.start.load(Acquire),
+        }))
     }
 
     /// Requests counted since the level was made.

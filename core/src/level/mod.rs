@@ -55,6 +55,8 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
+pub(crate) use configure::cells_of_new;
+pub(crate) use context::Extras;
 pub use context::{Arena, ArenaSize, Context, Step};
 pub use inspect::{Occupancy, QueueState, RequestState, Totals};
 #[cfg(maitred_points)]
@@ -201,6 +203,19 @@ impl Level {
         width: Width,
         now: u64,
     ) -> Arrival {
+        self.arrive_tagged(cx, hash, hand, width, now, u32::MAX)
+    }
+
+    /// The same, for a host that counts grants by tag ([`Arena::grants`]).
+    pub(crate) fn arrive_tagged(
+        &self,
+        cx: &mut Context,
+        hash: u64,
+        hand: Option<&Hand>,
+        width: Width,
+        now: u64,
+        tag: u32,
+    ) -> Arrival {
         let refused = |why| Arrival { outcome: Err(why), queue: None };
         if !width.is_valid() {
             return refused(Refusal::ConcurrencyLimit);
@@ -215,12 +230,14 @@ impl Level {
         let id = TicketId::new(index, generation);
         ticket.set_width(width);
         ticket.level.store(self.id, Release);
+        ticket.tag.store(tag, Release);
+        ticket.arrival.store(now, Release);
 
         let undo = match self.arrive_at_once(cx, ticket, generation, hand, width, now) {
             Attempt::Done(queue) => {
                 let running = Admitted { id, state: State::Running };
                 cx.note_grant(id);
-                self.count_dispatch(cx);
+                self.count_dispatch(cx, tag);
                 return Arrival { outcome: Ok(running), queue };
             }
             Attempt::Step(undo) => undo,
@@ -613,8 +630,9 @@ impl Level {
         self.arena.counters.add(cx.slot, self.id, event as usize, 1);
     }
 
-    fn count_dispatch(&self, cx: &mut Context) {
+    fn count_dispatch(&self, cx: &mut Context, tag: u32) {
         self.count(cx, Event::Dispatched);
+        self.arena.grants.add(cx.slot, tag, 0, 1);
     }
 }
 

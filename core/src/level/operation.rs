@@ -22,7 +22,6 @@ use crate::sync::{
     Ordering::{AcqRel, Acquire, Release},
     Words, Zeroed,
 };
-use crate::ticket::{State, StateWord};
 
 /// Words of one operation at most, the level's not counted.
 pub(super) const MAX_ENTRIES: usize = 32;
@@ -178,7 +177,8 @@ impl Level {
             for e in v.written {
                 point!(OperationWriting);
                 let _ = self.resolve(e.at).compare_exchange(e.old, e.new, AcqRel, Acquire);
-                if e.at.kind() == Kind::State as u32 && StateWord(e.new).state() == State::Running {
+                // Granted, or cancelled perhaps by another thread than the one that waits.
+                if e.at.kind() == Kind::State as u32 {
                     self.wake(e.at.index());
                 }
             }

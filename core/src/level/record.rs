@@ -4,7 +4,7 @@
 //! word point to it, and takes the displaced cell as its next spare. Cells belong to an engine, not to a level.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::virtual_time::Clock;
 use super::word::{CellRef, MAX_CELLS};
@@ -218,6 +218,9 @@ struct FreeCells {
     narrow: Vec<CellRef>,
     fresh_wide: usize,
     fresh_narrow: usize,
+    /// Of those above, how many are for the contexts of threads that have yet to come.
+    spares_wide: usize,
+    spares_narrow: usize,
 }
 
 /// The engine's bound on memory leaves no cells for so many queues, levels or threads.
@@ -242,11 +245,17 @@ impl fmt::Display for OutOfCells {
 impl std::error::Error for OutOfCells {}
 
 impl Cells {
-    pub(crate) fn new(wide: usize, narrow: usize) -> Self {
+    /// Wide and narrow cells: for levels, and as spares of contexts.
+    pub(crate) fn new(levels: (usize, usize), spares: (usize, usize)) -> Self {
+        let number = |levels: usize, spares: usize| levels.saturating_add(spares).min(MAX_CELLS);
         Cells {
-            wide: zeroed_slice(wide.min(MAX_CELLS)),
-            narrow: zeroed_slice(narrow.min(MAX_CELLS)),
-            free: Mutex::default(),
+            wide: zeroed_slice(number(levels.0, spares.0)),
+            narrow: zeroed_slice(number(levels.1, spares.1)),
+            free: Mutex::new(FreeCells {
+                spares_wide: spares.0,
+                spares_narrow: spares.1,
+                ..FreeCells::default()
+            }),
         }
     }
 
@@ -257,26 +266,43 @@ impl Cells {
 
     /// Cells for queues and groups that the common stock has.
     pub(crate) fn left_narrow(&self) -> usize {
-        let f = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        f.narrow.len() + self.narrow.len() - f.fresh_narrow
+        self.left(&self.stock()).1
     }
 
-    /// Takes cells out of the common stock: when a level or its queues are made, and once a thread. Allocates.
+    fn stock(&self) -> MutexGuard<'_, FreeCells> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wide and narrow cells left, but for spares.
+    fn left(&self, f: &FreeCells) -> (usize, usize) {
+        let wide = f.wide.len() + self.wide.len() - f.fresh_wide;
+        let narrow = f.narrow.len() + self.narrow.len() - f.fresh_narrow;
+        (wide.saturating_sub(f.spares_wide), narrow.saturating_sub(f.spares_narrow))
+    }
+
+    /// Takes cells out of the common stock: when a level or its queues are made. Allocates.
     pub(crate) fn take(
         &self,
         wide: usize,
         narrow: usize,
     ) -> Result<(Vec<CellRef>, Vec<CellRef>), OutOfCells> {
-        let mut f = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let left_wide = f.wide.len() + self.wide.len() - f.fresh_wide;
-        let left_narrow = f.narrow.len() + self.narrow.len() - f.fresh_narrow;
+        self.draw(&mut self.stock(), wide, narrow)
+    }
+
+    fn draw(
+        &self,
+        f: &mut FreeCells,
+        wide: usize,
+        narrow: usize,
+    ) -> Result<(Vec<CellRef>, Vec<CellRef>), OutOfCells> {
+        let (left_wide, left_narrow) = self.left(f);
         if wide > left_wide {
             return Err(OutOfCells { wanted: wide, left: left_wide });
         }
         if narrow > left_narrow {
             return Err(OutOfCells { wanted: narrow, left: left_narrow });
         }
-        let FreeCells { wide: w, narrow: n, fresh_wide, fresh_narrow } = &mut *f;
+        let FreeCells { wide: w, narrow: n, fresh_wide, fresh_narrow, .. } = f;
         Ok((draw(w, fresh_wide, wide), draw(n, fresh_narrow, narrow)))
     }
 
@@ -286,10 +312,41 @@ impl Cells {
         wide: impl IntoIterator<Item = CellRef>,
         narrow: impl IntoIterator<Item = CellRef>,
     ) {
-        let mut f = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut f = self.stock();
         f.wide.extend(wide);
         f.narrow.extend(narrow);
         debug_assert!(all_differ(&f.wide) && all_differ(&f.narrow), "a cell had two owners");
+    }
+
+    /// Takes the spares of one context. Allocates.
+    pub(crate) fn take_spares(
+        &self,
+        wide: usize,
+        narrow: usize,
+    ) -> Result<(Vec<CellRef>, Vec<CellRef>), OutOfCells> {
+        let mut f = self.stock();
+        let kept = (f.spares_wide, f.spares_narrow);
+        f.spares_wide = f.spares_wide.saturating_sub(wide);
+        f.spares_narrow = f.spares_narrow.saturating_sub(narrow);
+        let taken = self.draw(&mut f, wide, narrow);
+        if taken.is_err() {
+            (f.spares_wide, f.spares_narrow) = kept;
+        }
+        taken
+    }
+
+    /// Gives the spares of one context back.
+    pub(crate) fn give_spares(
+        &self,
+        wide: impl IntoIterator<Item = CellRef>,
+        narrow: impl IntoIterator<Item = CellRef>,
+    ) {
+        let mut f = self.stock();
+        let (wide_before, narrow_before) = (f.wide.len(), f.narrow.len());
+        f.wide.extend(wide);
+        f.narrow.extend(narrow);
+        f.spares_wide += f.wide.len() - wide_before;
+        f.spares_narrow += f.narrow.len() - narrow_before;
     }
 
     pub(crate) fn put_header(&self, at: CellRef, h: &Header) {
@@ -388,7 +445,7 @@ mod tests {
 
     #[test]
     fn records_read_back_as_written() {
-        let cells = Cells::new(2, 2);
+        let cells = Cells::new((2, 2), (0, 0));
         let (w, n) = cells.take(2, 2).unwrap();
         let h = Header {
             clock: Clock {
@@ -444,7 +501,7 @@ mod tests {
 
     #[test]
     fn the_stock_of_cells_says_when_it_is_empty_and_takes_cells_back() {
-        let cells = Cells::new(1, 3);
+        let cells = Cells::new((1, 3), (0, 0));
         let (w, n) = cells.take(1, 2).unwrap();
         assert_eq!(cells.take(0, 2).unwrap_err(), OutOfCells { wanted: 2, left: 1 });
         cells.give(w, n);

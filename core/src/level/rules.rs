@@ -87,7 +87,7 @@ impl Transaction<'_> {
         ticket.start.store(self.h.clock.at, Release);
         self.h.in_use += seats;
         self.h.off_queue_seats += seats;
-        self.note_grant(n.ticket);
+        self.note_grant(n.ticket, ticket.tag.load(Acquire));
         Ok(Placed { outcome: Ok(State::Running), queue: None })
     }
 
@@ -211,7 +211,7 @@ impl Transaction<'_> {
         }
         self.write(Kind::Start, head, start, self.h.clock.at);
         self.write(Kind::State, head, state.0, running.0);
-        self.note_grant(TicketId::new(head, state.generation()));
+        self.note_grant(TicketId::new(head, state.generation()), self.ticket(head)?.tag.load(Acquire));
         Ok(())
     }
 

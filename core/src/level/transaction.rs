@@ -46,7 +46,8 @@ pub(super) struct Scratch {
     queues: ArrayVec<TouchedQueue, MAX_QUEUES>,
     groups: ArrayVec<TouchedGroup, MAX_QUEUES>,
     tickets: ArrayVec<Entry, MAX_TICKET_WORDS>,
-    granted: ArrayVec<TicketId, MAX_TICKET_WORDS>,
+    /// With the tags by which they are counted: once granted, a ticket is its owner's, and may be another's soon.
+    granted: ArrayVec<(TicketId, u32), MAX_TICKET_WORDS>,
 }
 
 pub(super) struct Transaction<'a> {
@@ -294,12 +295,12 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    pub(super) fn note_grant(&mut self, ticket: TicketId) {
-        self.cx.scratch.granted.push(ticket);
+    pub(super) fn note_grant(&mut self, ticket: TicketId, tag: u32) {
+        self.cx.scratch.granted.push((ticket, tag));
     }
 
     pub(super) fn granted(&self, index: u32) -> bool {
-        self.cx.scratch.granted.iter().any(|g| g.index() == index)
+        self.cx.scratch.granted.iter().any(|g| g.0.index() == index)
     }
 
     // ---- commit
@@ -421,9 +422,9 @@ impl<'a> Transaction<'a> {
                 at: self.h.clock.at,
             });
         }
-        for ticket in granted {
+        for (ticket, tag) in granted {
             cx.note_grant(ticket);
-            level.count_dispatch(cx);
+            level.count_dispatch(cx, tag);
         }
         Ok(())
     }

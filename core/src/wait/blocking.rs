@@ -32,7 +32,8 @@ impl Signal {
         mut ready: impl FnMut() -> bool,
         mut remaining: impl FnMut() -> Option<u64>,
     ) -> bool {
-        loop {
+        // Looked at before it is announced, so that who was woken leaves no announcement behind.
+        while !ready() {
             self.0.swap(ASLEEP, AcqRel);
             if ready() {
                 return true;
@@ -40,6 +41,7 @@ impl Signal {
             let Some(left) = remaining() else { return ready() };
             futex::wait(&self.0, ASLEEP, left);
         }
+        true
     }
 }
 
@@ -65,10 +67,17 @@ mod futex {
         }
     }
 
+    /// Wakes all: where a ticket was cancelled by number, its thread may still be on the way to sleep when the place, and
+    /// with it the word, is another's.
     pub(super) fn wake(word: &AtomicU32) {
         // SAFETY: FUTEX_WAKE only uses the address.
         unsafe {
-            libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+                i32::MAX,
+            );
         }
     }
 }
