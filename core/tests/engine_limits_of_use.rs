@@ -147,12 +147,6 @@ fn options_out_of_all_bounds_are_brought_within_them() {
 }
 
 #[test]
-fn the_flow_cache_is_bounded_whatever_is_asked_for() {
-    // Not made here: it would take the whole bound.
-    assert!(Options::MAX_CACHED_FLOWS * 192 <= 256 << 20);
-}
-
-#[test]
 fn a_refused_set_of_objects_keeps_no_memory() {
     let (engine, _) = engine_with(small(700));
     for _ in 0..3 {

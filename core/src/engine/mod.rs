@@ -395,3 +395,22 @@ impl Drop for Engine {
         drop(unsafe { std::mem::replace(&mut self.snapshot, Atomic::null()).try_into_owned() });
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_past_their_bounds_count_as_the_bounds() {
+        let all = usize::MAX;
+        let arena = ArenaSize { tickets: all, queues: all, levels: all, threads: all };
+        let options =
+            Options { cached_flows: all, wait_limit: u64::MAX, arena, ..Options::default() }.bounded();
+        assert_eq!((options.cached_flows, options.wait_limit), (Options::MAX_CACHED_FLOWS, MAX_WAIT));
+        let ArenaSize { tickets, queues, levels, threads } = options.arena;
+        assert_eq!((tickets, levels, threads), ((1 << 24) - 1, 1 << 16, 4095));
+        assert_eq!(queues, 1 << 22);
+        let none = ArenaSize { tickets: 0, queues: 0, levels: 0, threads: 0 };
+        assert_eq!(none.bounded(), ArenaSize { threads: 1, ..none });
+    }
+}

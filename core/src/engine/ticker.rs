@@ -21,7 +21,7 @@ pub struct Tick {
 
 impl Engine {
     /// Does what is due at `now`: gives back the seats of requests whose additional latency has passed, each at its own
-    /// time; adjusts limits to demand every [`ADJUSTMENT_PERIOD`](super::ADJUSTMENT_PERIOD) since the engine was made; and
+    /// time; adjusts limits to demand every [`ADJUSTMENT_PERIOD`] since the engine was made; and
     /// lets levels go that have drained, which adjusts limits too.
     ///
     /// For hosts with a loop of their own; others have a [`Ticker`]. Call it when [`next_due`](Engine::next_due) says, and
