@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use maitred::api::{Objects, builtin};
+use maitred::engine::ADJUSTMENT_PERIOD;
 use maitred_replay::{Lines, Options, Plan, Position, Progress, Reading, Stored, replay};
 
 use crate::Verdict;
@@ -55,9 +56,9 @@ pub struct Args {
     /// For how long a request may wait.
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = parse_span)]
     wait_limit: u64,
-    /// When after the first request the server adjusted its limits, as it does every ten seconds; without it, the moment
-    /// that explains the log best.
-    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    /// When after the first request the server first adjusted its limits, as it does every ten seconds; without it, the
+    /// moment that explains the log best.
+    #[arg(long, value_name = "TIME", value_parser = parse_first_adjustment)]
     first_adjustment: Option<u64>,
     /// For how long a watch holds its seats where the log has no ResponseStarted event of it.
     #[arg(long, value_name = "TIME", default_value = "3ms", value_parser = parse_span)]
@@ -129,6 +130,15 @@ pub fn run(args: &Args, printer: &mut Printer) -> anyhow::Result<Verdict> {
     }
     printer.print(&report, |out| table::write(out, &report))?;
     Ok(Verdict::Fine)
+}
+
+fn parse_first_adjustment(text: &str) -> Result<u64, String> {
+    let first = parse_span(text)?;
+    if first > ADJUSTMENT_PERIOD {
+        Err("limits are adjusted every 10s: give no more".to_owned())
+    } else {
+        Ok(first)
+    }
 }
 
 fn objects(files: &[PathBuf], suggested: bool) -> anyhow::Result<Objects> {

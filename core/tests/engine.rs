@@ -5,6 +5,7 @@ use maitred::api::{Objects, builtin};
 use maitred::classify::{Request, Target};
 use maitred::engine::{ADJUSTMENT_PERIOD, Admission, Engine, Options, Rejection};
 use maitred::fidelity::Fidelity;
+use maitred::flow::flow_hash;
 use maitred::ticket::{State, Width};
 use maitred::time::Manual;
 
@@ -171,6 +172,28 @@ fn a_resolved_flow_follows_new_objects() {
     assert_eq!(name(after.level), "catch-all");
     assert!(engine.refresh(&mut flow));
     assert!(!engine.refresh(&mut flow));
+}
+
+#[test]
+fn a_level_begins_with_what_the_first_division_gives_it() {
+    let (engine, _) = engine(6, Fidelity::Kubernetes);
+    let seats = |name: &str| engine.with_limits(|limits| limits.level(name).unwrap().current);
+    assert_eq!(seats("global-default"), 0);
+    assert!(matches!(engine.admit(&list("alice"), Width::ONE), Ok(Admission::Waiting(_))));
+}
+
+#[test]
+fn a_request_that_was_classified_and_hashed_before_is_seated_alike() {
+    let (engine, _) = engine(600, Fidelity::Corrected);
+    let (schema, level) = engine.inspect(|r| {
+        let classified = r.policy().classify(&list("alice"));
+        (classified.schema, classified.level)
+    });
+    let handed = engine.submit_hashed(schema, flow_hash("global-default", "alice"), Width::ONE, 0);
+    assert_eq!((handed.schema, handed.level), (schema, level));
+    engine.finish(handed.outcome.unwrap().id, 1).unwrap();
+    let unknown = engine.submit_hashed(1_000_000, 0, Width::ONE, 2);
+    assert_eq!(unknown.outcome.unwrap_err(), Rejection::BadArgument);
 }
 
 #[test]

@@ -21,7 +21,9 @@ pub struct PlannedLevel {
 /// A set of objects in force on a server.
 #[derive(Debug)]
 pub struct Plan {
-    /// The objects, compiled.
+    /// The objects.
+    pub objects: Objects,
+    /// The same, compiled.
     pub policy: Policy,
     /// Whose decisions are played.
     pub fidelity: Fidelity,
@@ -40,6 +42,7 @@ impl Plan {
         let policy = Policy::compile(objects, server_concurrency)?;
         let level = |level: &Level| PlannedLevel { spec: level.spec(), discipline: discipline(&level.kind) };
         Ok(Self {
+            objects: objects.clone(),
             fidelity,
             levels: policy.levels().iter().map(level).collect(),
             schemas: policy

@@ -1,16 +1,13 @@
 //! Plays arrivals through an admission engine on simulated time.
 //!
-//! Times are nanoseconds from the start of the play. Of what falls on one moment, seats come back first, then limits
-//! are adjusted, then waits end, then new requests come; so every run gives the same.
+//! Times are nanoseconds from the start of the play. Of what falls on one moment, what the engine does by itself comes
+//! first, then requests end, then waits, then new requests come; so every run gives the same.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io;
 
 use crate::record::Class;
-
-/// Between two adjustments of the limits.
-pub const ADJUSTMENT_NS: u64 = 10_000_000_000;
 
 /// Why a request did not run. The names are those of the reference's metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,12 +57,11 @@ pub trait Seats {
     fn finish(&mut self, now: u64, id: u64);
     /// A waiting request has waited for too long.
     fn time_out(&mut self, now: u64, id: u64);
-    /// The next moment at which the engine itself has something to do (seats held after an end), if there is one.
-    fn next_timer(&self) -> Option<u64>;
-    /// Does what is due.
-    fn run_timers(&mut self, now: u64);
-    /// Adjusts the limits to the demand.
-    fn adjust(&mut self, now: u64);
+    /// The next moment at which the engine itself has something to do: to give back seats that were held after an end, to
+    /// adjust limits.
+    fn next_tick(&self) -> u64;
+    /// Does what is due. True if limits were adjusted.
+    fn tick(&mut self, now: u64) -> bool;
     /// Appends the waiting requests that were let run since the last call.
     fn granted(&mut self, ids: &mut Vec<u64>);
     /// Calls `see` with the index and the current limit of each level.
@@ -118,22 +114,16 @@ pub trait Traffic {
 }
 
 /// Plays all requests of `traffic` through `seats` until the last has ended, and returns the moment of the last event.
-/// No request waits for longer than `wait_limit_ns`; limits are first adjusted at `first_adjustment_ns`.
+/// No request waits for longer than `wait_limit_ns`
 ///
 /// # Errors
 /// Those of the traffic.
-pub fn play(
-    seats: &mut impl Seats,
-    traffic: &mut impl Traffic,
-    wait_limit_ns: u64,
-    first_adjustment_ns: u64,
-) -> io::Result<u64> {
+pub fn play(seats: &mut impl Seats, traffic: &mut impl Traffic, wait_limit_ns: u64) -> io::Result<u64> {
     let mut player = Player {
         seats,
         traffic,
         wait_limit_ns,
         now: 0,
-        next_adjustment: first_adjustment_ns,
         next_id: 0,
         in_flight: HashMap::new(),
         ends: BinaryHeap::new(),
@@ -150,7 +140,6 @@ struct Player<'a, E, T> {
     traffic: &'a mut T,
     wait_limit_ns: u64,
     now: u64,
-    next_adjustment: u64,
     next_id: u64,
     /// Requests that wait or run.
     in_flight: HashMap<u64, Flight>,
@@ -168,9 +157,8 @@ struct Flight {
 /// What happens next; earlier variants go first at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Timer,
+    Tick,
     End,
-    Adjustment,
     Deadline,
     Arrival,
 }
@@ -182,25 +170,22 @@ impl<E: Seats, T: Traffic> Player<'_, E, T> {
             self.deadlines.pop_front();
         }
         let due = [
-            (self.seats.next_timer(), Event::Timer),
             (self.ends.peek().map(|Reverse((at, _))| *at), Event::End),
             (self.deadlines.front().map(|(at, _)| *at), Event::Deadline),
             (self.traffic.next_at()?, Event::Arrival),
         ];
         let next = due.into_iter().filter_map(|(at, event)| Some((at?, event))).min();
-        // Adjustments go on only while something else is to come.
-        let Some((at, event)) = next.map(|next| next.min((self.next_adjustment, Event::Adjustment))) else {
-            return Ok(false);
-        };
+        // Ticks go on for ever; the play does only while something else is to come.
+        let Some(next) = next else { return Ok(false) };
+        let (at, event) = next.min((self.seats.next_tick(), Event::Tick));
         self.now = self.now.max(at);
         match event {
-            Event::Timer => self.seats.run_timers(self.now),
-            Event::End => self.end(),
-            Event::Adjustment => {
-                self.seats.adjust(self.now);
-                self.next_adjustment += ADJUSTMENT_NS;
-                self.tell_limits();
+            Event::Tick => {
+                if self.seats.tick(self.now) {
+                    self.tell_limits();
+                }
             }
+            Event::End => self.end(),
             Event::Deadline => self.time_out()?,
             Event::Arrival => self.arrive()?,
         }

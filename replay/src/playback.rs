@@ -15,8 +15,6 @@ pub struct Pace {
     pub speed: f64,
     /// For how long a request may wait.
     pub wait_limit_ns: u64,
-    /// When after the first arrival the limits are adjusted for the first time.
-    pub first_adjustment_ns: u64,
     /// For how long a watch holds its seats where the log does not tell.
     pub watch_ns: u64,
 }
@@ -100,7 +98,7 @@ pub fn playback(
         taken: 0,
         progress,
     };
-    play(seats, &mut playback, pace.wait_limit_ns, pace.first_adjustment_ns)
+    play(seats, &mut playback, pace.wait_limit_ns)
 }
 
 struct Playback<'a, W, O> {

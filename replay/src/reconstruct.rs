@@ -15,8 +15,8 @@ use std::io;
 use std::sync::Arc;
 
 use maitred::borrow::{Integrator, Limits, PeriodDemand};
+use maitred::engine::ADJUSTMENT_PERIOD;
 
-use crate::play::ADJUSTMENT_NS;
 use crate::record::Record;
 use crate::spill::{Pass, Sorted};
 use crate::waits::{Waits, WaitsWriter};
@@ -39,31 +39,34 @@ pub struct Ground {
 /// Requests, from the first on, by which the first adjustment is judged.
 const JUDGED: u64 = 100_000;
 /// Moments judged at first lie so far apart, and then those around the best of them.
-const COARSE_NS: u64 = ADJUSTMENT_NS / 20;
+const COARSE_NS: u64 = ADJUSTMENT_PERIOD / 20;
 const FINE_NS: u64 = COARSE_NS / 5;
 
 /// When after the first request the server adjusted its limits for the first time, so far as the log tells: the moment
-/// within ten seconds that leaves the least unexplained, the latest of several.
+/// within ten seconds that leaves the least unexplained; of several the latest.
 ///
 /// # Errors
 /// When the requests cannot be read.
 pub fn first_adjustment(sorted: &mut Sorted, ground: &Ground) -> io::Result<u64> {
-    let mut best = (f64::INFINITY, ADJUSTMENT_NS);
-    let mut try_all = |best: &mut (f64, u64), from: u64, to: u64, step: u64| -> io::Result<()> {
-        let mut first = to;
-        while first >= from.max(step) {
-            let mut judge = Judge::default();
-            History::new(sorted.pass(), ground, first, true).run(JUDGED, &mut judge)?;
-            if judge.unexplained < best.0 {
-                *best = (judge.unexplained, first);
-            }
-            first -= step;
+    let mut best = (f64::INFINITY, ADJUSTMENT_PERIOD);
+    let mut judge = |best: &mut (f64, u64), first: u64| -> io::Result<()> {
+        let mut judge = Judge::default();
+        History::new(sorted.pass(), ground, first, true).run(JUDGED, &mut judge)?;
+        if judge.unexplained < best.0 {
+            *best = (judge.unexplained, first);
         }
         Ok(())
     };
-    try_all(&mut best, 0, ADJUSTMENT_NS, COARSE_NS)?;
-    let (around, reach) = (best.1, COARSE_NS - FINE_NS);
-    try_all(&mut best, around.saturating_sub(reach), (around + reach).min(ADJUSTMENT_NS), FINE_NS)?;
+    for step in (1..=ADJUSTMENT_PERIOD / COARSE_NS).rev() {
+        judge(&mut best, step * COARSE_NS)?;
+    }
+    let around = best.1;
+    for step in (1..COARSE_NS / FINE_NS).rev().map(|step| step * FINE_NS) {
+        if around + step < ADJUSTMENT_PERIOD {
+            judge(&mut best, around + step)?;
+        }
+        judge(&mut best, around - step)?;
+    }
     Ok(best.1)
 }
 
@@ -146,7 +149,7 @@ struct History<'a> {
     /// Whether to look away from the waits told.
     blind: bool,
     first_adjustment: u64,
-    /// The first arrival.
+    /// When the first period began.
     start: i64,
 }
 
@@ -181,8 +184,10 @@ impl<'a> History<'a> {
 
     fn run(mut self, most: u64, finder: &mut impl Finder) -> io::Result<()> {
         let mut next = self.records.next()?;
-        self.start = next.map_or(0, |record| record.received);
-        let mut adjust_at = self.start.saturating_add_unsigned(self.first_adjustment);
+        let first_arrival = next.map_or(0, |record| record.received);
+        let mut adjust_at = first_arrival.saturating_add_unsigned(self.first_adjustment);
+        // The period that ends then began before the log, and for all that is known idle.
+        self.start = adjust_at.saturating_sub_unsigned(ADJUSTMENT_PERIOD);
         let mut place = 0;
         loop {
             let event = self.events.peek().map(|Reverse((at, ..))| *at);
@@ -190,7 +195,7 @@ impl<'a> History<'a> {
             let Some(now) = event.into_iter().chain(arrival).min() else { return Ok(()) };
             if adjust_at <= now {
                 self.adjust(adjust_at, finder)?;
-                adjust_at = adjust_at.saturating_add_unsigned(ADJUSTMENT_NS);
+                adjust_at = adjust_at.saturating_add_unsigned(ADJUSTMENT_PERIOD);
             } else if event == Some(now) {
                 self.event(now, finder)?;
             } else if let Some(record) = next {

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::io;
 
+use maitred::engine::ADJUSTMENT_PERIOD;
 use maitred::fidelity::Fidelity;
 
-use crate::engine::Engine;
+use crate::engine::PlayedEngine;
 use crate::lines::Lines;
 use crate::log::{LogError, Reading, Seen};
 use crate::plan::Plan;
@@ -28,7 +29,7 @@ pub struct Options {
     pub speed: f64,
     /// For how long a request may wait.
     pub wait_limit_ns: u64,
-    /// When after the first request the limits are first adjusted; `None` to find it from the log.
+    /// When after the first request the limits are first adjusted, at most ten seconds; `None` to find it from the log.
     pub first_adjustment_ns: Option<u64>,
     /// For how long a watch holds its seats where the log does not tell.
     pub watch_ns: u64,
@@ -70,8 +71,8 @@ pub enum ReplayError {
     Log(LogError),
     /// The log holds no audit event.
     Empty(Box<Seen>),
-    /// The levels need more queues than an engine can have.
-    TooManyQueues,
+    /// The objects ask for more queues than an engine can hold.
+    TooLarge,
     /// The temporary files could not be written or read.
     Io(io::Error),
 }
@@ -84,7 +85,7 @@ impl fmt::Display for ReplayError {
                 write!(formatter, "no audit event in {} lines", seen.lines)?;
                 seen.bad_lines.first().map_or(Ok(()), |bad| write!(formatter, " ({bad})"))
             }
-            Self::TooManyQueues => formatter.write_str("the levels have more queues than an engine can hold"),
+            Self::TooLarge => formatter.write_str("the levels have more queues than an engine can hold"),
             Self::Io(error) => write!(formatter, "temporary file: {error}"),
         }
     }
@@ -126,7 +127,7 @@ pub fn replay(
     let ground = ground(&plans[in_force], in_force, options.watch_ns);
     let requests = &mut recording.requests;
     let first = match options.first_adjustment_ns {
-        Some(first) => first,
+        Some(first) => first.min(ADJUSTMENT_PERIOD),
         None => first_adjustment(requests, &ground)?,
     };
     let found = waits(requests, &ground, first)?;
@@ -137,17 +138,13 @@ pub fn replay(
             }
         })?;
 
-    let pace = Pace {
-        speed: options.speed,
-        wait_limit_ns: options.wait_limit_ns,
-        first_adjustment_ns: first,
-        watch_ns: options.watch_ns,
-    };
+    let pace =
+        Pace { speed: options.speed, wait_limit_ns: options.wait_limit_ns, watch_ns: options.watch_ns };
     let mut play = |recording: &mut Recording, set: usize| -> Result<(Played, Tally), ReplayError> {
         let plan = &plans[set];
         let watched = recording.flows.0.keys().copied().filter(|_| set == 0);
         let mut tally = Tally::new(plan.schemas.len(), watched);
-        let mut engine = Engine::new(plan).map_err(|_| ReplayError::TooManyQueues)?;
+        let mut engine = PlayedEngine::new(plan, first).map_err(|_| ReplayError::TooLarge)?;
         let (done_before, all) =
             (set as u64 * recording.requests.len(), recording.requests.len() * plans.len() as u64);
         let mut told = |done: u64| progress(Progress::Playing(done_before + done, all));

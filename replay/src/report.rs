@@ -104,7 +104,7 @@ pub struct Settings {
     pub wait_limit_seconds: f64,
     /// When after the first request the limits were adjusted for the first time; then every ten seconds.
     pub first_adjustment_seconds: f64,
-    /// Whether that was found from the log.
+    /// Whether the first adjustment was found from the log.
     pub first_adjustment_from_log: bool,
     /// For how long a watch holds its seats where the log does not tell.
     pub watch_start_seconds: f64,

@@ -6,6 +6,7 @@ mod model;
 use std::collections::{BTreeMap, HashMap};
 
 use maitred::borrow::{Integrator, Limits, PeriodDemand};
+use maitred::engine::ADJUSTMENT_PERIOD;
 use maitred::fidelity::Fidelity;
 use model::{Config, Discipline, Model, Outcome, Width};
 
@@ -20,10 +21,12 @@ pub struct StandIn {
     limits: Limits,
     at: HashMap<u64, usize>,
     granted: Vec<u64>,
+    next_adjustment: u64,
+    ahead: u64,
 }
 
 impl StandIn {
-    pub fn new(plan: &Plan) -> Self {
+    pub fn new(plan: &Plan, first_adjustment: u64) -> Self {
         let limits = plan.limits();
         let fidelity = match plan.fidelity {
             Fidelity::Corrected => model::Fidelity::Corrected,
@@ -51,6 +54,8 @@ impl StandIn {
             limits,
             at: HashMap::new(),
             granted: Vec::new(),
+            next_adjustment: ADJUSTMENT_PERIOD,
+            ahead: ADJUSTMENT_PERIOD - first_adjustment,
         }
     }
 
@@ -59,10 +64,27 @@ impl StandIn {
         demand.set(now, f64::from(model.seats_in_use() + model.seats_waiting()));
         self.granted.extend(model.granted().iter().filter(|id| Some(**id) != arrived));
     }
+
+    fn adjust(&mut self, now: u64) {
+        let mut demands: BTreeMap<&str, PeriodDemand> = self
+            .names
+            .iter()
+            .zip(&mut self.models)
+            .map(|(name, (_, demand))| (&**name, demand.reset(now)))
+            .collect();
+        self.limits.adjust(|name| demands.remove(name).unwrap_or(PeriodDemand::empty(0.0)));
+        for level in 0..self.models.len() {
+            let limit = self.limits.level(&self.names[level]).unwrap().current as u32;
+            let config = Config { limit, ..self.models[level].0.config() };
+            self.models[level].0.reconfigure(now, config);
+            self.after(now, level, None);
+        }
+    }
 }
 
 impl Seats for StandIn {
     fn arrive(&mut self, now: u64, id: u64, class: &Class) -> Answer {
+        let now = now + self.ahead;
         let level = self.level_of[class.schema as usize];
         let width =
             Width { initial: class.initial_seats, final_: class.final_seats, latency_ns: class.latency_ns };
@@ -80,6 +102,7 @@ impl Seats for StandIn {
     }
 
     fn finish(&mut self, now: u64, id: u64) {
+        let now = now + self.ahead;
         let level = self.at[&id];
         if self.models[level].0.finish(now, id).is_none() {
             self.at.remove(&id);
@@ -88,16 +111,19 @@ impl Seats for StandIn {
     }
 
     fn time_out(&mut self, now: u64, id: u64) {
+        let now = now + self.ahead;
         let level = self.at.remove(&id).unwrap();
         self.models[level].0.time_out(now, id);
         self.after(now, level, None);
     }
 
-    fn next_timer(&self) -> Option<u64> {
-        self.models.iter().filter_map(|(model, _)| model.next_release()).map(|(at, _)| at).min()
+    fn next_tick(&self) -> u64 {
+        let releases = self.models.iter().filter_map(|(model, _)| model.next_release()).map(|(at, _)| at);
+        releases.chain([self.next_adjustment]).min().unwrap() - self.ahead
     }
 
-    fn run_timers(&mut self, now: u64) {
+    fn tick(&mut self, now: u64) -> bool {
+        let now = now + self.ahead;
         for level in 0..self.models.len() {
             while let Some((_, id)) = self.models[level].0.next_release().filter(|(at, _)| *at <= now) {
                 self.models[level].0.release(now, id);
@@ -105,22 +131,12 @@ impl Seats for StandIn {
                 self.after(now, level, None);
             }
         }
-    }
-
-    fn adjust(&mut self, now: u64) {
-        let mut demands: BTreeMap<&str, PeriodDemand> = self
-            .names
-            .iter()
-            .zip(&mut self.models)
-            .map(|(name, (_, demand))| (&**name, demand.reset(now)))
-            .collect();
-        self.limits.adjust(|name| demands.remove(name).unwrap_or(PeriodDemand::empty(0.0)));
-        for level in 0..self.models.len() {
-            let limit = self.limits.level(&self.names[level]).unwrap().current as u32;
-            let config = Config { limit, ..self.models[level].0.config() };
-            self.models[level].0.reconfigure(now, config);
-            self.after(now, level, None);
+        let due = self.next_adjustment <= now;
+        if due {
+            self.next_adjustment += ADJUSTMENT_PERIOD;
+            self.adjust(now);
         }
+        due
     }
 
     fn granted(&mut self, ids: &mut Vec<u64>) {

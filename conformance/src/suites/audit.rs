@@ -35,7 +35,9 @@ pub fn inputs(path: &Path) -> Vec<PathBuf> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix("-expected.json")) else {
         return Vec::new();
     };
-    [".jsonl.gz", ".jsonl", "-objects.yaml"].map(|suffix| path.with_file_name(format!("{name}{suffix}"))).into()
+    [".jsonl.gz", ".jsonl", "-objects.yaml"]
+        .map(|suffix| path.with_file_name(format!("{name}{suffix}")))
+        .into()
 }
 
 /// Runs one recording.
@@ -46,7 +48,9 @@ pub fn run(path: &Path) -> Result<Outcome> {
         bail!("{}: tells of no schema", path.display());
     }
     let files = inputs(path);
-    let [gzip, plain, manifest] = &files[..] else { bail!("{}: is not named as a recording is", path.display()) };
+    let [gzip, plain, manifest] = &files[..] else {
+        bail!("{}: is not named as a recording is", path.display())
+    };
     let log = if gzip.exists() { gzip } else { plain };
 
     let plan = Plan::new(&read_objects(manifest)?, recorded.server_concurrency, Fidelity::Kubernetes)

@@ -218,10 +218,10 @@ impl Engine {
             // Relaxed: a number that orders nothing.
             seats.max_seats.store(clamp(level.max_seats.unwrap_or(0)), Relaxed);
             let limit = clamp(level.current);
-            if tenant.config.limit != limit {
-                tenant.config.limit = limit;
-                seats.level.set_limit(cx, limit, now);
-            }
+            tenant.config.limit = limit;
+            // Also where the number is the same: a level that was just made has another one, and whoever may run after a
+            // cancellation that granted nobody is granted now, as in the reference.
+            seats.level.set_limit(cx, limit, now);
         }
         control.adjusted = adjustment.clone();
         adjustment

@@ -51,6 +51,25 @@ impl Engine {
         }
     }
 
+    /// A request arrives at `now` that was classified before, by a policy of the same objects: of the flow schema with this
+    /// index in [`Policy::schemas`](crate::policy::Policy::schemas), of the flow with this
+    /// [hash](crate::flow::flow_hash). For hosts that keep requests in that form; deals the hand anew each time.
+    ///
+    /// Refused as [`Rejection::BadArgument`] where there is no such schema. Any thread may call. Neither blocks nor
+    /// allocates.
+    pub fn submit_hashed(&self, schema: u32, hash: u64, width: Width, now: u64) -> Handed {
+        loop {
+            let handed = self.with_snapshot(|s| match s.target_of_hash(schema, hash) {
+                Some(target) => self.place(&target, width, now),
+                None => Some(Handed { schema, level: 0, outcome: Err(Rejection::BadArgument) }),
+            });
+            // None: new objects came meanwhile and took the level out of force.
+            if let Some(handed) = handed {
+                return handed;
+            }
+        }
+    }
+
     /// A running request has ended at `now`. Whoever is next in its level is granted.
     ///
     /// Refused as [`Rejection::BadTicket`], without effect, for a request that waits, has ended or never was. Any thread may

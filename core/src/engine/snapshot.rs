@@ -2,7 +2,7 @@
 
 use crate::classify::{self, Request};
 use crate::flow::Flow;
-use crate::policy::Resolver;
+use crate::policy::{LevelKind, Resolver};
 
 /// One set of objects in force.
 pub(super) struct Snapshot {
@@ -33,7 +33,25 @@ pub(super) struct Target {
 impl Snapshot {
     #[inline]
     pub(super) fn target<G: AsRef<[u8]>>(&self, request: &Request<'_, G>) -> Target {
-        let flow = self.resolver.resolve(request);
+        self.target_of(self.resolver.resolve(request))
+    }
+
+    /// Of the flow of a schema that has this hash.
+    pub(super) fn target_of_hash(&self, schema: u32, hash: u64) -> Option<Target> {
+        let policy = self.resolver.policy();
+        let level = policy.schemas().get(schema as usize)?.level;
+        let (hash, hand) = match &policy.levels()[level as usize].kind {
+            LevelKind::Queue { deck, .. } => {
+                let hash = if deck.deck_size() == 1 { 0 } else { hash };
+                (hash, Some(deck.deal(hash)))
+            }
+            LevelKind::Exempt | LevelKind::Reject => (0, None),
+        };
+        Some(self.target_of(Flow { schema, level, fallback: false, hash, hand }))
+    }
+
+    #[inline]
+    fn target_of(&self, flow: Flow) -> Target {
         let binding = &self.levels[flow.level as usize];
         Target {
             generation: self.generation,

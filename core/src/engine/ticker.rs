@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::apply::Control;
 use super::{ADJUSTMENT_PERIOD, Engine};
-use crate::borrow::Adjustment;
+use crate::borrow::{Adjustment, Limits};
 use crate::sync::{
     AtomicBool,
     Ordering::{AcqRel, Acquire, Release},
@@ -62,6 +62,12 @@ impl Engine {
         });
         self.look_ahead(control);
         tick
+    }
+
+    /// Calls `f` with the limits of all levels. Any thread may call; takes turns with [`tick`](Engine::tick) and
+    /// [`apply`](Engine::apply), neither of which `f` may call.
+    pub fn with_limits<T>(&self, f: impl FnOnce(&Limits) -> T) -> T {
+        f(&self.control().limits)
     }
 
     /// When [`tick`](Engine::tick) has something to do next; nanoseconds on the engine's clock. Any thread may call; takes
