@@ -83,3 +83,25 @@ fn more_seats_than_a_level_can_count_are_refused_and_nothing_is_lost() {
     assert_eq!(w.level.occupancy(&mut w.cx).seats_in_use, 0);
     assert!(w.arrive(1, 0, widest).is_ok());
 }
+
+/// It would be a configuration that was never checked.
+#[test]
+fn with_queues_that_nobody_can_be_dealt_a_hand_of_requests_still_come_and_go() {
+    for (queues, hand_size) in [(0, 1), (2, 0), (2, 3), (1 << 10, 15)] {
+        let arena = Arena::new(ArenaSize { tickets: 8, queues: 1 << 10, levels: 1, threads: 1 });
+        let discipline = Discipline::Queue { queues, hand_size, queue_length_limit: 1 };
+        let config = Config { discipline, limit: 1 };
+        let mut w = World {
+            cx: Context::new(&arena).unwrap(),
+            level: Level::new(&arena, 0, config, Fidelity::Corrected, 0).unwrap(),
+        };
+        let id = w.arrive(0, 7, Width::ONE).unwrap();
+        let second = w.arrive(0, 7, Width::ONE);
+        assert_eq!(second.is_ok(), queues > 0, "{queues} queues");
+        w.level.finish(&mut w.cx, id, 1).unwrap();
+        if let Ok(id) = second {
+            w.level.finish(&mut w.cx, id, 1).unwrap();
+        }
+        assert_eq!(w.level.occupancy(&mut w.cx).seats_in_use, 0);
+    }
+}

@@ -5,6 +5,8 @@
 //! threads are held at once: one in its own operation and one that helps it. Needs `--cfg maitred_points`.
 #![cfg(all(maitred_points, not(loom)))]
 
+mod watch;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -341,6 +343,7 @@ fn is_at_rest(world: &mut World, who: &str) {
 /// Holds one call at one point while others work. False if it does not come there.
 fn suspend(kind: Kind, stop: Stop, fidelity: Fidelity) -> bool {
     let who = format!("{kind:?} held at {stop:?}, {fidelity:?}");
+    let _watch = watch::watch(who.clone());
     let mut world = World::new(fidelity);
     world.prepare(kind);
     let mut open = std::mem::take(&mut world.open);
@@ -396,6 +399,7 @@ fn a_thread_held_at_any_point_of_any_call_stops_nobody_and_leaves_nothing_behind
 /// The first is held in its operation, which the second then helps; it is held in turn.
 fn suspend_two(kind: Kind, first: Point, second: Point, times: usize) -> bool {
     let who = format!("{kind:?} held at {first:?}, then an arrival at {second:?} {times}");
+    let _watch = watch::watch(who.clone());
     let mut world = World::new(Fidelity::Corrected);
     world.prepare(kind);
     let mut open = std::mem::take(&mut world.open);

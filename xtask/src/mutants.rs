@@ -34,6 +34,7 @@ static FAULTS: &[Fault] = &[
     stress("clock_not_installed"),
     stress("finish_without_looking_again"),
     stress("header_not_installed"),
+    Fault { noticed_by: "a_thread_held", ..stress("helpers_wait") },
     fault("level_word_first", ""),
     fault("old_value_back", ""),
     fault("repeating_words", ""),

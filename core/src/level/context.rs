@@ -186,8 +186,10 @@ pub struct Step {
     pub waiting: u32,
     /// whether there are grants that it had no room for,
     pub pending: bool,
-    /// and the time, nanoseconds.
+    /// the time, nanoseconds,
     pub at: u64,
+    /// and R, 1/100 000 000 seat-second.
+    pub r: u64,
 }
 
 impl Context {

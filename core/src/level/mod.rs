@@ -87,9 +87,10 @@ pub enum Discipline {
     Reject,
     /// Lets it wait in one of the queues of its flow's hand.
     Queue {
-        /// 1 or more.
+        /// 1 or more; with none it is refused.
         queues: u32,
-        /// 1 to `queues`; with them as [`Deck::new`](crate::shuffle::Deck::new) accepts.
+        /// 1 to `queues`; with them as [`Deck::new`](crate::shuffle::Deck::new) accepts. If it does not, everybody
+        /// shares the first queue.
         hand_size: u8,
         /// Requests that may wait in one queue.
         queue_length_limit: u32,

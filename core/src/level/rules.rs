@@ -124,15 +124,18 @@ impl Transaction<'_> {
     fn choose_queue(&mut self, n: &Newcomer) -> Result<(u32, u32), Stale> {
         let (desired, hand_size) = (self.h.desired, self.h.hand_size as u32);
         let dealt;
-        let hand = match n.hand {
-            Some(hand) if hand.deck_size() == desired && hand.hand_size() == hand_size => hand,
+        let cards = match n.hand {
+            Some(hand) if hand.deck_size() == desired && hand.hand_size() == hand_size => hand.cards(),
             // Resolved for another number of queues than there is now.
-            _ => {
-                dealt = Deck::new(desired, hand_size).map_err(|_| Stale)?.deal(n.hash);
-                &dealt
-            }
+            _ => match Deck::new(desired, hand_size) {
+                Ok(deck) => {
+                    dealt = deck.deal(n.hash);
+                    dealt.cards()
+                }
+                // Nobody can be dealt such a hand.
+                Err(_) => &[0],
+            },
         };
-        let cards = hand.cards();
         let offset = (self.h.arrivals % cards.len() as u64) as usize;
         self.h.arrivals += 1;
         let mut best: Option<(u64, u32, u32)> = None;
@@ -354,7 +357,7 @@ pub(super) fn leave_queue(q: &mut super::record::Queue, l: &Leaver, now: u64) {
 pub(super) fn set_discipline(h: &mut Header, d: Discipline) {
     match d {
         Discipline::Exempt => (h.mode, h.desired) = (Mode::Exempt, 0),
-        Discipline::Reject => (h.mode, h.desired) = (Mode::Reject, 0),
+        Discipline::Reject | Discipline::Queue { queues: 0, .. } => (h.mode, h.desired) = (Mode::Reject, 0),
         Discipline::Queue { queues, hand_size, queue_length_limit } => {
             (h.mode, h.desired) = (Mode::Queue, queues);
             (h.hand_size, h.queue_length_limit) = (hand_size, queue_length_limit);

@@ -420,6 +420,7 @@ impl<'a> Transaction<'a> {
                 waiting: self.h.waiting,
                 pending: self.h.pending,
                 at: self.h.clock.at,
+                r: self.h.clock.r,
             });
         }
         for (ticket, tag) in granted {

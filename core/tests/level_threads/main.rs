@@ -14,6 +14,8 @@ mod model;
 mod random;
 mod replay;
 mod run;
+#[path = "../watch/mod.rs"]
+mod watch;
 
 use std::time::{Duration, Instant};
 
@@ -90,6 +92,7 @@ fn stress(by_steps: bool, check: impl Fn(&Run)) {
             }
             let shape = Shape { by_steps, ..shape };
             println!("shape {i} seed {seed}");
+            let _watch = watch::watch(format!("shape {i} seed {seed}"));
             let run = run::run(shape, seed);
             events += run.events.len();
             steps += run.steps();

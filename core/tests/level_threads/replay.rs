@@ -64,12 +64,15 @@ pub fn replay(run: &Run) {
         let granted: Vec<_> = granted.iter().map(|t| ids[t]).collect();
         assert_eq!(granted, model.granted(), "step {}: {event:?}", first.version);
         assert_eq!(
-            (last.seats_in_use, last.limit, last.waiting, last.at),
-            (model.seats_in_use(), model.config().limit, model.waiting(), model.now()),
+            (last.seats_in_use, last.limit, last.waiting, last.at, last.r),
+            (model.seats_in_use(), model.config().limit, model.waiting(), model.now(), model.r()),
             "step {}: {event:?}",
             first.version
         );
     }
+    // What each queue was charged in the end.
+    let charged: Vec<_> = model.queues().iter().map(|q| q.next_dispatch_r).collect();
+    assert_eq!(run.charged, charged);
     let events = run.events.iter().filter(|e| !matches!(e.asked, Asked::Nothing));
     assert!(events.filter(|e| e.step().is_none()).all(refused_beforehand), "an event without a step");
 }

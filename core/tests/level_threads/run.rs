@@ -71,6 +71,8 @@ impl Event {
 
 pub struct Run {
     pub shape: Shape,
+    /// For each queue, in the end, `next_dispatch_r`.
+    pub charged: Vec<u64>,
     pub events: Vec<Event>,
 }
 
@@ -148,7 +150,9 @@ pub fn run(shape: Shape, seed: u64) -> Run {
     });
     world.is_at_rest(&arena, &mut events);
     world.gives_all_tickets_back(&arena, &mut events);
-    Run { shape, events }
+    let cx = &mut context(&arena);
+    let charged = (0..).map_while(|i| world.level.queue(cx, i)).map(|q| q.next_dispatch_r).collect();
+    Run { shape, charged, events }
 }
 
 fn context(arena: &Arc<Arena>) -> Context {
