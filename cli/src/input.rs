@@ -88,7 +88,8 @@ pub fn compile(set: &Objects, server_concurrency: u32) -> anyhow::Result<Policy>
     Policy::compile(set, server_concurrency).or_else(|faults| refuse(&faults))
 }
 
-fn refuse<T>(faults: &[Fault]) -> anyhow::Result<T> {
+/// Prints faults and says that there were some.
+pub fn refuse<T>(faults: &[Fault]) -> anyhow::Result<T> {
     faults.iter().for_each(|fault| anstream::eprintln!("{}", fault_line(fault)));
     let count = faults.len();
     bail!("{count} fault{} in the objects: nothing was done", if count == 1 { "" } else { "s" })

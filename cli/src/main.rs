@@ -14,6 +14,7 @@ mod quantity;
 mod replay;
 mod requester;
 mod shuffle;
+mod simulate;
 mod validate;
 
 use std::io;
@@ -53,6 +54,7 @@ enum Verb {
     Convert(convert::Args),
     Diff(diff::Args),
     Replay(replay::Args),
+    Simulate(simulate::Args),
     /// Prints a script that completes the arguments of this command in a shell.
     #[command(long_about = "Prints a script that completes the arguments of this command in a shell.\n\n\
         Bash: source <(maitred completions bash)")]
@@ -102,6 +104,7 @@ fn run(cli: Cli) -> anyhow::Result<Verdict> {
         Verb::Convert(args) => convert::run(&args, &mut printer),
         Verb::Diff(args) => diff::run(&args, &mut printer),
         Verb::Replay(args) => replay::run(&args, &mut printer),
+        Verb::Simulate(args) => simulate::run(&args, &mut printer),
         Verb::Shuffle(args) => shuffle::run(&args, &mut printer),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

@@ -93,3 +93,15 @@ pub fn table(titles: &[&str]) -> Table {
 pub fn write_table(out: &mut dyn Write, table: &Table) -> io::Result<()> {
     table.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
 }
+
+/// A span of time, given in seconds, to about three digits.
+pub fn short_span(seconds: f64) -> String {
+    match seconds {
+        0.0 => "0".to_owned(),
+        s if s < 0.001 => format!("{:.0}us", s * 1e6),
+        s if s < 0.1 => format!("{:.1}ms", s * 1e3),
+        s if s < 1.0 => format!("{:.0}ms", s * 1e3),
+        s if s < 100.0 => format!("{s:.2}s"),
+        s => format!("{s:.0}s"),
+    }
+}

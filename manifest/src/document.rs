@@ -77,7 +77,7 @@ pub fn read_str(name: &str, text: &str) -> Vec<Document> {
     documents
 }
 
-fn read_piece(piece: &Piece<'_>) -> Result<Built, Remark> {
+pub(crate) fn read_piece(piece: &Piece<'_>) -> Result<Built, Remark> {
     if let Some(remark) = &piece.separator {
         return Err(remark.clone());
     }
@@ -94,6 +94,14 @@ fn is_list(node: &Node) -> bool {
 }
 
 impl Document {
+    /// The objects that are the items of a list in a file of another form.
+    pub(crate) fn of_list(file: Arc<str>, items: Vec<Node>) -> Document {
+        let mut document =
+            Document { file, index: 0, items: Vec::new(), problems: Vec::new(), warnings: Vec::new() };
+        document.add_all(items, &Inherited::default(), 0);
+        document
+    }
+
     fn fill(&mut self, root: Node, remarks: Vec<Remark>) {
         let list = matches!(root.text("kind"), Some(kind) if kind.ends_with("List"))
             && root.entry("items").is_none_or(|items| !matches!(items.value.data, Data::Mapping(_)));
@@ -122,17 +130,19 @@ impl Document {
         let Data::Mapping(entries) = list.data else { return };
         let Some(items) = entries.into_iter().find(|entry| entry.key == "items") else { return };
         match items.value.data {
-            Data::Sequence(items) => {
-                for item in items {
-                    if is_list(&item) && depth < build::MAX_DEPTH {
-                        self.fill_list(item, inherited.clone(), depth + 1);
-                    } else {
-                        self.add(item, &inherited);
-                    }
-                }
-            }
+            Data::Sequence(items) => self.add_all(items, &inherited, depth),
             Data::Scalar(Value::Null) => {}
             _ => self.problems.push(Remark::syntax(items.at, "`items` must be a list of objects")),
+        }
+    }
+
+    fn add_all(&mut self, items: Vec<Node>, inherited: &Inherited, depth: usize) {
+        for item in items {
+            if is_list(&item) && depth < build::MAX_DEPTH {
+                self.fill_list(item, inherited.clone(), depth + 1);
+            } else {
+                self.add(item, inherited);
+            }
         }
     }
 
@@ -226,7 +236,7 @@ impl Item {
 
 /// Warns of numbers in unusual notation. Words that are booleans are left to the decoder: where a boolean is wanted
 /// they are right, and elsewhere they are a fault.
-fn surprises(node: &Node, path: &mut String, warnings: &mut Vec<Remark>) {
+pub(crate) fn surprises(node: &Node, path: &mut String, warnings: &mut Vec<Remark>) {
     match node.surprise.as_deref() {
         None | Some(Surprise::Word(_)) => {}
         Some(surprise) => {
@@ -238,7 +248,7 @@ fn surprises(node: &Node, path: &mut String, warnings: &mut Vec<Remark>) {
 }
 
 /// Finds the paths of remarks, sorted by their places, that were made before there were paths. They stand at keys.
-fn name_paths(node: &Node, path: &mut String, remarks: &mut [Remark]) {
+pub(crate) fn name_paths(node: &Node, path: &mut String, remarks: &mut [Remark]) {
     if remarks.is_empty() {
         return;
     }

@@ -23,12 +23,17 @@ pub struct Unreadable {
 /// # Errors
 /// What is larger than [`MAX_FILE`] or not UTF-8 is refused. UTF-16 is so, too: kubectl cannot read such files either.
 pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Vec<Document>, Unreadable> {
+    text(name, bytes).map(|text| read_str(name, text))
+}
+
+/// The text that `bytes` of the file `name` are.
+pub(crate) fn text<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str, Unreadable> {
     let refuse = |message: String| Err(Unreadable { file: name.to_owned(), message });
     if bytes.len() > MAX_FILE {
         return refuse(format!("larger than {MAX_FILE} bytes ({} MiB): split it", MAX_FILE >> 20));
     }
     match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(read_str(name, text)),
+        Ok(text) => Ok(text),
         Err(_) if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) => {
             refuse("this is UTF-16, which kubectl cannot read: save it as UTF-8".to_owned())
         }
@@ -36,6 +41,15 @@ pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Vec<Document>, Unreadable>
             let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
             refuse(format!("line {line} is not UTF-8: is this a manifest? Save it as UTF-8"))
         }
+    }
+}
+
+/// All bytes of `input`, or one more than are allowed: that tells what is too long.
+pub(crate) fn bytes(name: &str, input: &mut dyn Read) -> Result<Vec<u8>, Unreadable> {
+    let mut bytes = Vec::new();
+    match input.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes) {
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(Unreadable { file: name.to_owned(), message: error.to_string() }),
     }
 }
 
@@ -78,16 +92,9 @@ impl Manifest {
     }
 
     fn add(&mut self, name: &str, input: &mut dyn Read) {
-        let mut bytes = Vec::new();
-        // One byte more than is allowed tells what is too long.
-        match input.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes) {
-            Ok(_) => match read_bytes(name, &bytes) {
-                Ok(documents) => self.documents.extend(documents),
-                Err(unreadable) => self.unreadable.push(unreadable),
-            },
-            Err(error) => {
-                self.unreadable.push(Unreadable { file: name.to_owned(), message: error.to_string() })
-            }
+        match bytes(name, input).and_then(|bytes| read_bytes(name, &bytes)) {
+            Ok(documents) => self.documents.extend(documents),
+            Err(unreadable) => self.unreadable.push(unreadable),
         }
     }
 

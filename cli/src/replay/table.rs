@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use maitred_replay::report::{Against, Figures, LevelReport, Report, SchemaReport};
 
-use crate::output::{DOUBTFUL, table, write_table};
+use crate::output::{DOUBTFUL, short_span as seconds, table, write_table};
 
 /// Writes the report.
 pub fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
@@ -251,16 +251,4 @@ fn rejected(figures: &Figures) -> u64 {
 
 fn reasons(rejected: &BTreeMap<&'static str, u64>) -> String {
     rejected.iter().map(|(reason, count)| format!("{count} {reason}")).collect::<Vec<_>>().join(", ")
-}
-
-/// A span of time to about three digits.
-fn seconds(seconds: f64) -> String {
-    match seconds {
-        0.0 => "0".to_owned(),
-        s if s < 0.001 => format!("{:.0}us", s * 1e6),
-        s if s < 0.1 => format!("{:.1}ms", s * 1e3),
-        s if s < 1.0 => format!("{:.0}ms", s * 1e3),
-        s if s < 100.0 => format!("{s:.2}s"),
-        s => format!("{s:.0}s"),
-    }
 }
