@@ -119,7 +119,9 @@ impl<'a> Reader<'a> {
                 self.fault(FaultKind::Forbidden, &at.path, None, detail);
                 None
             }
-            (None, _) if fields.map.is_some_and(Map::is_empty) => {
+            (None, _)
+                if fields.map.is_some_and(|map| map.keys().all(|key| names.contains(&key.as_str()))) =>
+            {
                 let detail = format!("give one of {}", names.join(", "));
                 self.fault(FaultKind::Required, &fields.path, None, detail);
                 None

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
 
 use maitred::engine::{Engine, Rejection, ResolvedFlow};
 use maitred::level::Admitted;
@@ -405,15 +406,76 @@ fn holds(width: Width, limit: u32) -> (u32, u64) {
 fn limits(engine: &Engine) -> Vec<u32> {
     let names: Vec<_> = engine
         .inspect(|resolver| resolver.policy().levels().iter().map(|level| level.name.clone()).collect());
-    engine.with_limits(|limits| {
-        let current = |name| limits.level(name).map_or(0, |level| level.current);
-        names.iter().map(|name| u32::try_from(current(name)).unwrap_or(u32::MAX)).collect()
-    })
+    let metrics = engine.metrics();
+    let current = |name: &Arc<str>| {
+        let level = metrics.levels.iter().find(|level| level.priority_level == *name);
+        level.map_or(0, |level| u32::try_from(level.current_limit_seats).unwrap_or(u32::MAX))
+    };
+    names.iter().map(current).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use maitred::engine::Options;
+    use maitred_manifest::Plain;
+
+    use super::super::scenario;
     use super::*;
+
+    #[test]
+    fn the_engine_has_counted_the_same() {
+        let text = "
+duration: 25s
+serverConcurrencyLimit: 20
+waitLimit: 500ms
+flows:
+- name: wide
+  count: 4
+  request: {resource: pods, verb: list}
+  arrivals: {rate: 20/s}
+  width: {initialSeats: 2, finalSeats: 9, additionalLatency: 30ms}
+  service: {exponential: 100ms}
+- name: turns
+  request: {user: 'system:serviceaccount:a:b', resource: pods}
+  arrivals: {closedLoop: {clients: 30, think: {uniform: {from: 0s, to: 20ms}}}}
+  service: {logNormal: {median: 50ms, p99: 500ms}}
+  from: 5s
+  until: 20s
+";
+        let scenario = scenario::read(&Plain::read_str("s", text).unwrap()).unwrap();
+        let clock = Manual::default();
+        let options = Options {
+            server_concurrency_limit: scenario.server_concurrency_limit,
+            clock_lag: 0,
+            ..Options::default()
+        };
+        let engine = Engine::with_clock(options, clock.clone()).unwrap();
+        engine.apply(&maitred::api::builtin::suggested()).unwrap();
+        let played = play(&engine, &clock, &scenario, |_| ());
+        assert_eq!(engine.now(), scenario.duration);
+
+        let metrics = engine.metrics();
+        for (flow, count) in [0, 4].map(|flow| &played.flows[flow]).into_iter().zip(&played.counts) {
+            let schema = engine.inspect(|resolver| resolver.policy().schemas()[flow.schema].name.clone());
+            let engines = metrics.flows.iter().find(|flow| flow.flow_schema == schema).unwrap();
+            assert_eq!(
+                (engines.arrived, engines.dispatched, engines.finished),
+                (count.offered, count.dispatched, count.finished)
+            );
+            for why in Rejection::ALL {
+                assert_eq!(engines.rejected(why), count.rejected.get(why.reason()).copied().unwrap_or(0));
+            }
+            assert!(count.all_rejected() > 0, "{count:?}");
+        }
+        for level in &metrics.levels {
+            let index = engine.inspect(|resolver| {
+                resolver.policy().levels().iter().position(|other| other.name == level.priority_level)
+            });
+            let limit = &played.limits[index.unwrap()];
+            assert_eq!(u64::from(limit.now), level.current_limit_seats);
+            assert_eq!(limit.seat_ns.len(), played.turns.len());
+        }
+    }
 
     #[test]
     fn final_seats_above_the_limit_are_cut_and_last_longer() {

@@ -149,9 +149,11 @@ fn flows(scenario: &Scenario, policy: &Policy, played: &Played) -> Vec<FlowRepor
     for (flow, held) in played.flows.iter().zip(&played.held) {
         held_in[flow.level] += held;
     }
-    let rows = played.counts.iter().enumerate().filter_map(|(index, count)| {
-        let members: Vec<_> =
-            (0..played.flows.len()).filter(|flow| played.flows[*flow].count == index).collect();
+    let mut members = vec![Vec::new(); played.counts.len()];
+    for (index, flow) in played.flows.iter().enumerate() {
+        members[flow.count].push(index);
+    }
+    let rows = played.counts.iter().zip(members).filter_map(|(count, members)| {
         let Flow { group, schema, level, .. } = &played.flows[*members.first()?];
         let group = &scenario.groups[*group];
         let fair = members.iter().map(|flow| due[*flow]).sum::<Option<f64>>().map(|ns| ns / 1e9);

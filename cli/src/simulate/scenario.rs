@@ -1,6 +1,6 @@
 //! What a scenario file says. `docs/scenarios.md` has the form.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use maitred::classify::{Request, Target};
 use maitred::engine::MAX_WAIT;
@@ -152,25 +152,18 @@ fn scenario(reader: &mut Reader<'_>) -> Option<Scenario> {
         fields.get("serverConcurrencyLimit").map_or(Some(600), |at| reader.count32(&at, 1..=1_000_000));
     let wait_limit = fields.get("waitLimit").map_or(Some(15 * SECOND), |at| reader.span(&at, MAX_WAIT));
     let objects = fields.get("objects").map_or(Some(ObjectsFrom::BuiltIn), |at| self::objects(reader, &at));
-    let flows = reader
-        .need(&fields, "flows", "say who sends requests")
-        .map(|at| (at.path.clone(), reader.list(&at, "flows")));
-    let groups: Vec<_> = flows
-        .iter()
-        .flat_map(|(_, flows)| flows)
-        .map(|at| (at, group(reader, at, duration.unwrap_or(MAX_SPAN))))
-        .collect();
-    if let Some((path, flows)) = &flows
-        && flows.is_empty()
-        && reader.faults.is_empty()
-    {
-        reader.fault(FaultKind::Required, path, None, "say who sends requests");
+    let flows = reader.need(&fields, "flows", "say who sends requests");
+    if let Some(at) = flows.as_ref().filter(|at| at.value.as_array().is_some_and(Vec::is_empty)) {
+        reader.fault(FaultKind::Required, &at.path, None, "say who sends requests");
     }
-    let mut places = HashMap::new();
+    let flows = flows.map_or_else(Vec::new, |at| reader.list(&at, "flows"));
+    let groups: Vec<_> =
+        flows.iter().map(|at| (at, group(reader, at, duration.unwrap_or(MAX_SPAN)))).collect();
+    let mut names = HashSet::new();
     let mut sources = 0;
     for (at, group) in &groups {
         let Some(group) = group else { continue };
-        if places.insert(&group.name, ()).is_some() {
+        if !names.insert(&group.name) {
             let value = Value::from(group.name.as_str());
             let path = format!("{}.name", at.path);
             reader.fault(FaultKind::Duplicate, &path, Some(&value), "each flow needs a name of its own");
