@@ -61,7 +61,7 @@ pub fn run(args: &Args, printer: &mut Printer) -> anyhow::Result<Verdict> {
         bail!("standard input can be read once: give `-` once");
     }
     let file =
-        Plain::read(&args.scenario, &mut io::stdin().lock()).or_else(|fault| refuse_scenario(&[fault]))?;
+        Plain::read(&args.scenario, &mut io::stdin().lock()).or_else(|fault| refuse_scenario(&[*fault]))?;
     let mut scenario = scenario::read(&file).or_else(|faults| refuse_scenario(&faults))?;
     scenario.seed = args.seed.unwrap_or(scenario.seed);
     scenario.server_concurrency_limit = args.server_concurrency.unwrap_or(scenario.server_concurrency_limit);

@@ -31,16 +31,18 @@ impl Plain {
     ///
     /// # Errors
     /// The one fault that keeps it from being read, with its place; an empty file, or one of several documents, too.
-    pub fn read(path: &Path, stdin: &mut dyn Read) -> Result<Plain, Fault> {
+    pub fn read(path: &Path, stdin: &mut dyn Read) -> Result<Plain, Box<Fault>> {
         let name = path.to_string_lossy();
         let bytes = match File::open(path) {
             _ if path == Path::new("-") => source::bytes(&name, stdin),
             Ok(mut file) => source::bytes(&name, &mut file),
             Err(error) => Err(Unreadable { file: name.to_string(), message: error.to_string() }),
         };
-        let unreadable = |Unreadable { file, message }| Fault {
-            at: Some(Location { file: Some(file.into()), ..Location::default() }),
-            ..Fault::new(FaultKind::Syntax, "", message)
+        let unreadable = |Unreadable { file, message }| {
+            Box::new(Fault {
+                at: Some(Location { file: Some(file.into()), ..Location::default() }),
+                ..Fault::new(FaultKind::Syntax, "", message)
+            })
         };
         let bytes = bytes.map_err(unreadable)?;
         Plain::read_str(&name, source::text(&name, &bytes).map_err(unreadable)?)
@@ -50,7 +52,7 @@ impl Plain {
     ///
     /// # Errors
     /// As [`read`](Plain::read).
-    pub fn read_str(name: &str, text: &str) -> Result<Plain, Fault> {
+    pub fn read_str(name: &str, text: &str) -> Result<Plain, Box<Fault>> {
         let file: Arc<str> = name.into();
         let fault = |remark: &Remark| Fault {
             at: Some(place(&file, remark.at)),
@@ -58,19 +60,20 @@ impl Plain {
         };
         let mut read: Option<(Node, Vec<Remark>)> = None;
         for piece in split::pieces(text) {
-            let built = read_piece(&piece).map_err(|remark| fault(&remark))?;
+            let built = read_piece(&piece).map_err(|remark| Box::new(fault(&remark)))?;
             let Some(root) = built.root else { continue };
             if matches!(root.data, Data::Scalar(Value::Null)) {
                 continue;
             }
             if read.is_some() {
                 let message = "one document is expected, and here begins another";
-                return Err(fault(&Remark::syntax(root.at, message)));
+                return Err(Box::new(fault(&Remark::syntax(root.at, message))));
             }
             read = Some((root, built.remarks));
         }
         let Some((node, mut remarks)) = read else {
-            return Err(fault(&Remark::syntax(Mark { line: 1, column: 1 }, "there is nothing in it")));
+            let start = Mark { line: 1, column: 1 };
+            return Err(Box::new(fault(&Remark::syntax(start, "there is nothing in it"))));
         };
         remarks.sort_by_key(|remark| remark.at);
         name_paths(&node, &mut String::new(), &mut remarks);
