@@ -4,8 +4,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crossbeam_epoch::{self as epoch, Owned};
-
 use super::lingering::Due;
 use super::outcome::Rows;
 use super::snapshot::{Binding, Snapshot};
@@ -16,7 +14,7 @@ use crate::error::Fault;
 use crate::fidelity::Fidelity;
 use crate::level::{Config, Context, OutOfCells};
 use crate::policy::{Policy, Resolver};
-use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
 
 /// What only one thread at a time does: applying objects, adjusting limits, giving lingering seats back.
 pub(super) struct Control {
@@ -193,15 +191,9 @@ impl Engine {
         let (schemas, named) = (policy.schemas(), policy.levels());
         let rows = schemas.iter().map(|s| control.rows.of(&named[s.level as usize].name, &s.name)).collect();
         let resolver = Resolver::new(policy, self.options.hasher, self.options.cached_flows);
-        let next = Owned::new(Snapshot { generation, resolver, levels, rows });
-        let guard = epoch::pin();
-        let old = self.snapshot.swap(next, AcqRel, &guard);
+        self.current.replace(Box::new(Snapshot { generation, resolver, levels, rows }));
         // Release: who sees the number sees the snapshot.
         self.generation.store(generation, Release);
-        if !old.is_null() {
-            // SAFETY: it was the engine's own and is no longer reachable; readers of it are pinned.
-            unsafe { guard.defer_destroy(old) };
-        }
         generation & GENERATION
     }
 

@@ -8,7 +8,7 @@ use super::snapshot::{Snapshot, Target};
 use super::{Engine, Rejection, ResolvedFlow};
 use crate::classify::Request;
 use crate::fidelity::Fidelity;
-use crate::level::{Admitted, Finished};
+use crate::level::{Admitted, Context, Finished};
 use crate::sync::Ordering::Acquire;
 use crate::ticket::{State, TicketId, Width};
 
@@ -26,29 +26,22 @@ pub struct Handed {
 impl Engine {
     /// A request arrives at `now`. As [`admit`](Engine::admit), for those who keep numbers.
     pub fn submit<G: AsRef<[u8]>>(&self, request: &Request<'_, G>, width: Width, now: u64) -> Handed {
-        self.submit_by(width, now, |s| s.target(request))
+        self.threads.with(|cx| self.place_by(cx, width, now, |s| s.target(request)))
     }
 
     /// A request of a resolved flow arrives at `now`. As [`admit_flow`](Engine::admit_flow), for those who keep numbers.
     #[inline]
     pub fn submit_flow(&self, flow: &ResolvedFlow, width: Width, now: u64) -> Handed {
-        let target = flow.target();
-        // Acquire: the levels of that generation have been made.
-        if self.generation.load(Acquire) == target.generation
-            && let Some(handed) = self.place(target, width, now)
-        {
-            return handed;
-        }
-        self.submit_by(width, now, |s| flow.with_request(|request| s.target(request)))
-    }
-
-    /// Again only if new objects came meanwhile and took the level out of force.
-    fn submit_by(&self, width: Width, now: u64, target: impl Fn(&Snapshot) -> Target) -> Handed {
-        loop {
-            if let Some(handed) = self.with_snapshot(|s| self.place(&target(s), width, now)) {
+        self.threads.with(|cx| {
+            let target = flow.target();
+            // Acquire: the levels of that generation have been made.
+            if self.generation.load(Acquire) == target.generation
+                && let Some(handed) = self.place(cx, target, width, now)
+            {
                 return handed;
             }
-        }
+            self.place_by(cx, width, now, |s| flow.with_request(|request| s.target(request)))
+        })
     }
 
     /// A request arrives at `now` that was classified before, by a policy of the same objects: of the flow schema with this
@@ -58,14 +51,36 @@ impl Engine {
     /// Refused as [`Rejection::BadArgument`] where there is no such schema. Any thread may call. Neither blocks nor
     /// allocates.
     pub fn submit_hashed(&self, schema: u32, hash: u64, width: Width, now: u64) -> Handed {
+        let unknown = Handed { schema, level: 0, outcome: Err(Rejection::BadArgument) };
+        self.threads.with(|cx| {
+            self.try_place_by(cx, width, now, |s| s.target_of_hash(schema, hash)).unwrap_or(unknown)
+        })
+    }
+
+    fn place_by(
+        &self,
+        cx: &mut Context,
+        width: Width,
+        now: u64,
+        target: impl Fn(&Snapshot) -> Target,
+    ) -> Handed {
+        self.try_place_by(cx, width, now, |s| Some(target(s))).expect("there is always a target")
+    }
+
+    /// Seats a request where the objects in force say; again only if new ones came meanwhile and took the level out of
+    /// force. None where they say nothing.
+    #[inline]
+    fn try_place_by(
+        &self,
+        cx: &mut Context,
+        width: Width,
+        now: u64,
+        target: impl Fn(&Snapshot) -> Option<Target>,
+    ) -> Option<Handed> {
         loop {
-            let handed = self.with_snapshot(|s| match s.target_of_hash(schema, hash) {
-                Some(target) => self.place(&target, width, now),
-                None => Some(Handed { schema, level: 0, outcome: Err(Rejection::BadArgument) }),
-            });
-            // None: new objects came meanwhile and took the level out of force.
-            if let Some(handed) = handed {
-                return handed;
+            let target = self.current.read(cx.number(), &target)?;
+            if let Some(handed) = self.place(cx, &target, width, now) {
+                return Some(handed);
             }
         }
     }

@@ -14,9 +14,10 @@
 //! | `ticker` | what is due: lingering seats, and limits every ten seconds |
 //! | `snapshot` | what requests are decided by, until the next set of objects |
 //! | `observe` | all of it, read: for metrics and dumps |
-//! | `lingering`, `threads`, `outcome`, `rejection` | details of these |
+//! | `current`, `lingering`, `threads`, `outcome`, `rejection` | details of these |
 
 mod apply;
+mod current;
 mod handle;
 mod lingering;
 mod observe;
@@ -30,7 +31,6 @@ mod ticket;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crossbeam_epoch::{self as epoch, Atomic};
 use crossbeam_utils::CachePadded;
 
 pub use apply::{Applied, ApplyError};
@@ -53,6 +53,7 @@ use crate::ticket::{State, TicketId, Width};
 use crate::time::{Clock, Monotonic};
 use crate::wait::Signal;
 use apply::Control;
+use current::Current;
 use lingering::Inbox;
 use outcome::Outcome;
 use places::Seats;
@@ -142,10 +143,10 @@ impl Default for Options {
 /// }
 /// ```
 pub struct Engine {
-    /// Engine's number 24 | how many sets of objects there have been 40. Changes after `snapshot` does. With the engine in
+    /// Engine's number 24 | how many sets of objects there have been 40. Changes after `current` does. With the engine in
     /// it, no flow that another engine resolved looks up to date.
     generation: CachePadded<AtomicU64>,
-    snapshot: Atomic<Snapshot>,
+    current: Current,
     levels: Box<[OnceLock<Box<Seats>>]>,
     threads: Threads,
     clock: Box<dyn Clock>,
@@ -174,7 +175,7 @@ impl Engine {
         let threads = Threads::new(options.arena)?;
         let engine = Engine {
             generation: CachePadded::new(AtomicU64::new(threads.engine() << GENERATION.count_ones())),
-            snapshot: Atomic::null(),
+            current: Current::new(threads.arena().contexts()),
             levels: (0..options.arena.levels).map(|_| OnceLock::new()).collect(),
             threads,
             inbox: Inbox::new(),
@@ -287,19 +288,16 @@ impl Engine {
     /// server's concurrency limit at that time; [`metrics`](Engine::metrics) has those of now.) What `f` does holds back the
     /// memory of older policies, and nobody.
     pub fn inspect<T>(&self, f: impl FnOnce(&Resolver) -> T) -> T {
-        self.with_snapshot(|s| f(&s.resolver))
+        self.current.look(|s| f(&s.resolver))
     }
 
     // ---- machinery
 
-    /// Calls `f` with what is in force. It stays alive meanwhile; nothing shared is written.
+    /// Calls `f` with what is in force. It stays alive meanwhile; nothing that others read is written. `f` must not call the
+    /// engine.
     #[inline]
     fn with_snapshot<T>(&self, f: impl FnOnce(&Snapshot) -> T) -> T {
-        let guard = epoch::pin();
-        let snapshot = self.snapshot.load(Acquire, &guard);
-        // SAFETY: set before the engine is handed out, never null since; what it pointed to is only destroyed after all
-        // threads pinned at the time of its replacement have moved on.
-        f(unsafe { snapshot.deref() })
+        self.threads.with(|cx| self.current.read(cx.number(), f))
     }
 
     fn at_level_of<G: AsRef<[u8]>, T>(
@@ -320,37 +318,33 @@ impl Engine {
 
     /// Seats a request at its level. `None` if the level is out of force: newer objects have been published by now.
     #[inline]
-    fn place(&self, target: &Target, width: Width, now: u64) -> Option<Handed> {
-        let handed = |outcome| Handed { schema: target.flow.schema, level: target.flow.level, outcome };
+    fn place(&self, cx: &mut Context, target: &Target, width: Width, now: u64) -> Option<Handed> {
+        let (flow, row) = (&target.flow, target.row);
         let seats = self.seats(target.place)?;
-        self.threads.with(|cx| {
-            let (flow, row) = (&target.flow, target.row);
-            // Acquire: who was told that it is closed is not admitted after.
-            let outcome = if self.closed.load(Acquire) {
-                Err(Rejection::Closed)
-            } else if !width.is_valid() {
-                Err(Rejection::BadArgument)
-            } else {
-                let hand = flow.hand.as_ref();
-                let arrival = seats.level.arrive_tagged(cx, flow.hash, hand, width, now, row);
-                // After the arrival, not before: see `is_inhabited`.
-                if seats.tenancy.load(Acquire) != target.tenancy {
-                    if let Ok(admitted) = arrival.outcome {
-                        self.leave(cx, seats, admitted.id, row, now);
-                    }
-                    return None;
+        // Acquire: who was told that it is closed is not admitted after.
+        let outcome = if self.closed.load(Acquire) {
+            Err(Rejection::Closed)
+        } else if !width.is_valid() {
+            Err(Rejection::BadArgument)
+        } else {
+            let arrival = seats.level.arrive_tagged(cx, flow.hash, flow.hand.as_ref(), width, now, row);
+            // After the arrival, not before: see `is_inhabited`.
+            if seats.tenancy.load(Acquire) != target.tenancy {
+                if let Ok(admitted) = arrival.outcome {
+                    self.leave(cx, seats, admitted.id, row, now);
                 }
-                arrival.outcome.map_err(|why| {
-                    seats.turned_away(now);
-                    why.into()
-                })
-            };
-            self.threads.count(cx, row, Outcome::Arrived, 1);
-            if let Err(why) = outcome {
-                self.threads.count(cx, row, Outcome::Rejected(why), 1);
+                return None;
             }
-            Some(handed(outcome))
-        })
+            arrival.outcome.map_err(|why| {
+                seats.turned_away(now);
+                why.into()
+            })
+        };
+        self.threads.count(cx, row, Outcome::Arrived, 1);
+        if let Err(why) = outcome {
+            self.threads.count(cx, row, Outcome::Rejected(why), 1);
+        }
+        Some(Handed { schema: flow.schema, level: flow.level, outcome })
     }
 
     /// A request leaves a level that it should not have come to, as if it never had.
@@ -385,14 +379,6 @@ impl Engine {
     fn level_of(&self, id: TicketId) -> Option<&Seats> {
         let ticket = self.arena().tickets.get(id.index())?;
         self.seats(ticket.level.load(Acquire))
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        // SAFETY: nobody else has the engine any more, so nobody can be pinned to its snapshot. There is none if the engine
-        // could not be made.
-        drop(unsafe { std::mem::replace(&mut self.snapshot, Atomic::null()).try_into_owned() });
     }
 }
 

@@ -60,6 +60,7 @@ impl Engine {
                 tick.adjusted = Some(self.adjust(control, cx, now));
             }
         });
+        self.current.free_unread();
         self.look_ahead(control);
         tick
     }
