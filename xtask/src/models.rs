@@ -4,6 +4,7 @@
 //! preemptions. Points suspend real threads for good in the middle of an operation and let the others go on. Both build
 //! the engine with a `cfg` of its own, into folders of their own, so that the usual artefacts stay.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::steps::Steps;
@@ -26,7 +27,7 @@ pub struct Options {
 
 pub fn loom(steps: &mut Steps, options: &Options) {
     steps.check("models: loom", || {
-        let mut test = test_command("loom", LOOM)?;
+        let mut test = loom_command(&target("loom"))?;
         test.env("LOOM_MAX_PREEMPTIONS", options.preemptions.to_string());
         test.env("LOOM_MAX_DURATION", options.seconds_per_model.to_string());
         crate::steps::execute(&mut test)
@@ -35,25 +36,30 @@ pub fn loom(steps: &mut Steps, options: &Options) {
 
 pub fn points(steps: &mut Steps) {
     steps.check("models: suspended threads", || {
-        let mut test = points_command()?;
+        let mut test = points_command(&target("maitred_points"))?;
         crate::steps::execute(&mut test)
     });
 }
 
 /// Tests that suspend threads at points, and those of many threads, which yield at them.
-pub fn points_command() -> anyhow::Result<Command> {
-    let mut test = test_command("maitred_points", POINTS)?;
+pub fn points_command(folder: &Path) -> anyhow::Result<Command> {
+    let mut test = test_command("maitred_points", POINTS, folder)?;
     test.args(["--test", "level_threads"]);
     Ok(test)
 }
 
-/// Runs the engine's tests that end with `suffix`, built with `cfg`.
-pub fn test_command(cfg: &str, suffix: &str) -> anyhow::Result<Command> {
+/// The models.
+pub fn loom_command(folder: &Path) -> anyhow::Result<Command> {
+    test_command("loom", LOOM, folder)
+}
+
+/// Runs the engine's tests that end with `suffix`, built with `cfg` into `folder`.
+fn test_command(cfg: &str, suffix: &str, folder: &Path) -> anyhow::Result<Command> {
     let mut test = locked("test");
     test.args(["--release", "--package", "maitred"]);
     for name in engine_tests(suffix)? {
         test.arg("--test").arg(name);
     }
-    test.arg("--target-dir").arg(target(cfg)).env("RUSTFLAGS", rustflags(&format!("--cfg {cfg}")));
+    test.arg("--target-dir").arg(folder).env("RUSTFLAGS", rustflags(&format!("--cfg {cfg}")));
     Ok(test)
 }
