@@ -13,7 +13,7 @@ use crate::play::{Answer, Refusal, Seats};
 use crate::record::Class;
 
 /// Requests that may wait, run or linger at once. Address space is reserved for all; memory is used by those there are.
-const TICKETS: usize = 1 << 20;
+const TICKETS: usize = 1 << 18;
 
 /// An engine for one play.
 ///
