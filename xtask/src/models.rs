@@ -7,9 +7,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::Result;
-
-use crate::steps::{Steps, execute};
+use crate::steps::Steps;
 use crate::workspace::{engine_tests, locked, rustflags, target};
 
 /// Ends of the names of the tests, by the `cfg` that they are built with.
@@ -19,16 +17,15 @@ const POINTS: &str = "_points";
 #[derive(clap::Args, Clone)]
 #[group(skip)]
 pub struct Options {
-    /// Preemptions that a loom model explores.
+    /// Preemptions that a loom model explores. 3 takes hours for some models.
     #[arg(long, value_name = "N", default_value_t = 2)]
     preemptions: u32,
-    /// Seconds after which a loom model is cut short; it says whether it was.
-    #[arg(long, value_name = "S", default_value_t = 4)]
+    /// Seconds after which a loom model stops, explored or not.
+    #[arg(long, value_name = "S", default_value_t = 60)]
     seconds_per_model: u32,
 }
 
 pub fn loom(steps: &mut Steps, options: &Options) {
-<<<<<<< HEAD
     steps.check("models: loom", || {
         let mut test = loom_command(&target("loom"))?;
         test.env("LOOM_MAX_PREEMPTIONS", options.preemptions.to_string());
@@ -47,32 +44,10 @@ pub fn points(steps: &mut Steps) {
 /// Tests that suspend threads at points, and those of many threads, which yield at them.
 pub fn points_command(folder: &Path) -> anyhow::Result<Command> {
     let mut test = test_command("maitred_points", POINTS, folder)?;
-=======
-    steps.check("models: loom", || execute(&mut loom_command(options)?));
-}
-
-fn loom_command(options: &Options) -> Result<Command> {
-    let mut test = test_command("loom", LOOM)?;
-    test.env("MAITRED_LOOM_BOUND", options.preemptions.to_string());
-    test.env("MAITRED_LOOM_SECONDS", options.seconds_per_model.to_string());
-    // What was explored is told on standard output.
-    test.args(["--", "--nocapture"]);
-    Ok(test)
-}
-
-pub fn points(steps: &mut Steps) {
-    steps.check("models: suspended threads", || execute(&mut points_command()?));
-}
-
-/// Tests that suspend threads at points, and those of many threads, which yield at them.
-pub fn points_command() -> Result<Command> {
-    let mut test = test_command("maitred_points", POINTS)?;
->>>>>>> ff796f5 (cargo xtask loom sets the models' bounds and shows what was explored)
     test.args(["--test", "level_threads"]);
     Ok(test)
 }
 
-<<<<<<< HEAD
 /// The models.
 pub fn loom_command(folder: &Path) -> anyhow::Result<Command> {
     test_command("loom", LOOM, folder)
@@ -80,10 +55,6 @@ pub fn loom_command(folder: &Path) -> anyhow::Result<Command> {
 
 /// Runs the engine's tests that end with `suffix`, built with `cfg` into `folder`.
 fn test_command(cfg: &str, suffix: &str, folder: &Path) -> anyhow::Result<Command> {
-=======
-/// Runs the engine's tests that end with `suffix`, built with `cfg`.
-pub fn test_command(cfg: &str, suffix: &str) -> Result<Command> {
->>>>>>> ff796f5 (cargo xtask loom sets the models' bounds and shows what was explored)
     let mut test = locked("test");
     test.args(["--release", "--package", "maitred"]);
     for name in engine_tests(suffix)? {
