@@ -3,9 +3,8 @@
 //! Each copy has one writer, so counting is a load and a store, without a locked instruction. Reading sums the copies.
 
 use std::sync::OnceLock;
-// The standard library's also in models: no order hangs on a count, and each would multiply what is to be explored.
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::sync::uncontrolled::{AtomicU64, Ordering::Relaxed};
 use crate::sync::zeroed_slice;
 
 /// `rows` rows of `N` counters.

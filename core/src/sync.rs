@@ -5,6 +5,12 @@ pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Atomic
 #[cfg(not(loom))]
 pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
+/// The standard library's also in models: for numbers that no order hangs on, each of which would multiply what there is
+/// to explore.
+pub(crate) mod uncontrolled {
+    pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+}
+
 /// Lets another thread of the model go on, where builds would ask the system to sleep.
 #[cfg(loom)]
 pub(crate) use loom::thread::yield_now;

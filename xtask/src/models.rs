@@ -7,7 +7,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::steps::Steps;
+use anyhow::Result;
+
+use crate::steps::{Steps, execute};
 use crate::workspace::{engine_tests, locked, rustflags, target};
 
 /// Ends of the names of the tests, by the `cfg` that they are built with.
@@ -17,44 +19,42 @@ const POINTS: &str = "_points";
 #[derive(clap::Args, Clone)]
 #[group(skip)]
 pub struct Options {
-    /// Preemptions that a loom model explores. 3 takes hours for some models.
+    /// Preemptions that a loom model explores.
     #[arg(long, value_name = "N", default_value_t = 2)]
     preemptions: u32,
-    /// Seconds after which a loom model stops, explored or not.
-    #[arg(long, value_name = "S", default_value_t = 60)]
+    /// Seconds after which a loom model is cut short; it says whether it was.
+    #[arg(long, value_name = "S", default_value_t = 4)]
     seconds_per_model: u32,
 }
 
 pub fn loom(steps: &mut Steps, options: &Options) {
     steps.check("models: loom", || {
         let mut test = loom_command(&target("loom"))?;
-        test.env("LOOM_MAX_PREEMPTIONS", options.preemptions.to_string());
-        test.env("LOOM_MAX_DURATION", options.seconds_per_model.to_string());
-        crate::steps::execute(&mut test)
+        test.env("MAITRED_LOOM_BOUND", options.preemptions.to_string());
+        test.env("MAITRED_LOOM_SECONDS", options.seconds_per_model.to_string());
+        // What was explored is told on standard output.
+        execute(test.args(["--", "--nocapture"]))
     });
 }
 
 pub fn points(steps: &mut Steps) {
-    steps.check("models: suspended threads", || {
-        let mut test = points_command(&target("maitred_points"))?;
-        crate::steps::execute(&mut test)
-    });
+    steps.check("models: suspended threads", || execute(&mut points_command(&target("maitred_points"))?));
 }
 
 /// Tests that suspend threads at points, and those of many threads, which yield at them.
-pub fn points_command(folder: &Path) -> anyhow::Result<Command> {
+pub fn points_command(folder: &Path) -> Result<Command> {
     let mut test = test_command("maitred_points", POINTS, folder)?;
     test.args(["--test", "level_threads"]);
     Ok(test)
 }
 
 /// The models.
-pub fn loom_command(folder: &Path) -> anyhow::Result<Command> {
+pub fn loom_command(folder: &Path) -> Result<Command> {
     test_command("loom", LOOM, folder)
 }
 
 /// Runs the engine's tests that end with `suffix`, built with `cfg` into `folder`.
-fn test_command(cfg: &str, suffix: &str, folder: &Path) -> anyhow::Result<Command> {
+fn test_command(cfg: &str, suffix: &str, folder: &Path) -> Result<Command> {
     let mut test = locked("test");
     test.args(["--release", "--package", "maitred"]);
     for name in engine_tests(suffix)? {
