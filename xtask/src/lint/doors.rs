@@ -13,9 +13,8 @@ const ATOMICS: [&str; 5] = ["sync::atomic", "atomic::", "{atomic", "loom::", "po
 const ATOMICS_DOOR: [&str; 1] = ["core/src/sync.rs"];
 
 /// Files of the engine that may hold `unsafe`.
-const UNSAFE_DOORS: [&str; 6] = [
-    "core/src/engine/apply.rs",
-    "core/src/engine/mod.rs",
+const UNSAFE_DOORS: [&str; 5] = [
+    "core/src/engine/current.rs",
     "core/src/level/operation.rs",
     "core/src/sync.rs",
     "core/src/ticket.rs",
