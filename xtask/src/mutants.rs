@@ -109,6 +109,11 @@ fn is_noticed(fault: &Fault) -> Result<()> {
     Ok(())
 }
 
+/// The names of all faults.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FAULTS.iter().map(|fault| fault.name)
+}
+
 /// The table and the sources name the same faults.
 pub fn check_table() -> Result<()> {
     let mut planted = BTreeSet::new();
@@ -121,7 +126,7 @@ pub fn check_table() -> Result<()> {
             );
         }
     }
-    let listed: BTreeSet<String> = FAULTS.iter().map(|fault| fault.name.to_owned()).collect();
+    let listed: BTreeSet<String> = names().map(str::to_owned).collect();
     if planted != listed {
         let unlisted: Vec<_> = planted.difference(&listed).collect();
         let gone: Vec<_> = listed.difference(&planted).collect();

@@ -9,13 +9,14 @@ use clap::CommandFactory as _;
 use super::verdict;
 use crate::workspace::{files, root, text};
 
-/// Documents whose code of several words is the name of a test.
+/// Documents whose code of several words is the name of a test or of a planted fault.
 const NAMING_TESTS: [&str; 2] = ["ARCHITECTURE.md", "docs/proofs.md"];
 
 pub fn check() -> Result<()> {
     let verbs: Vec<String> =
         crate::Arguments::command().get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
-    let functions = functions()?;
+    let mut known = functions()?;
+    known.extend(crate::mutants::names().map(str::to_owned));
     let mut faults = Vec::new();
     for file in files()? {
         if file.extension().is_none_or(|extension| extension != "md") {
@@ -30,8 +31,8 @@ pub fn check() -> Result<()> {
                 }
             }
             if NAMING_TESTS.iter().any(|naming| file == Path::new(naming)) {
-                for test in sentences(line).filter(|name| !functions.contains(*name)) {
-                    fault(format!("there is no test `{test}`"));
+                for test in sentences(line).filter(|name| !known.contains(*name)) {
+                    fault(format!("there is no test and no planted fault `{test}`"));
                 }
             }
             for verb in verbs_of(line) {
