@@ -70,7 +70,7 @@ fn stage_with<const N: usize>(
     fidelity: Fidelity,
     form: impl Fn(Level) -> Level,
 ) -> (Stage, [Context; N]) {
-    let arena = Arena::new(ArenaSize { tickets: 6, queues: 3, levels: 1, threads: 3 });
+    let arena = Arena::new(ArenaSize { tickets: 6, queues: 4, levels: 1, threads: 3 });
     let config = Config { discipline: queueing(queues, queue_length_limit), limit };
     let level = Arc::new(form(Level::new(&arena, 0, config, fidelity, 0).unwrap()));
     let contexts = std::array::from_fn(|_| Context::new(&arena).unwrap());
